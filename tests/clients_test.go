@@ -61,7 +61,7 @@ func TestClientsRunACallOnce(t *testing.T) {
 				"denied and expired": notApproved, "stopped": stoppedWhileWaiting, "kill switch": killSwitchAtRedeeming,
 				"server down": serverDown, "killed while it waits": killedWhileWaiting,
 				"killed before it redeems": killedBeforeRedeeming, "killed after it redeems": killedAfterRedeeming,
-				"killed while it runs": killedWhileRunning, "killed while it reports": killedWhileReporting, "own key": ownKey,
+				"killed and called again": killedAndCalledAgain, "killed while it runs": killedWhileRunning, "killed while it reports": killedWhileReporting, "own key": ownKey,
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
@@ -260,6 +260,43 @@ func killedWhileWaiting(t *testing.T, a *clientAgent) {
 	a.resumed(tool, "waiting", "")
 	a.ran(1)
 	a.executed(opened.ID, "succeeded")
+}
+
+// killedAndCalledAgain: the same call, made again by the next process, goes on with what was
+// approved meanwhile, and asks nobody again. Once that is over, an equal call is another.
+func killedAndCalledAgain(t *testing.T, a *clientAgent) {
+	tool := newID("clients_")
+	p := a.followed("call", tool, oneArgument)
+	first := a.opened(tool)
+	p.kill()
+	a.d.reviewer(t, 0).approve(first)
+	if got := a.do("call", tool, oneArgument); got.Value != "done" {
+		t.Errorf("the same call again: %+v", got)
+	}
+	a.ran(1)
+	a.executed(first.ID, "succeeded")
+	if got := a.do("list", tool).List; len(got) != 1 {
+		t.Errorf("people were asked %d times: %+v", len(got), got)
+	}
+
+	p = a.start("call", tool, oneArgument, "hang")
+	second := a.opened(tool + "&status=pending")
+	if second.ID == first.ID {
+		t.Fatal("an equal call after the first is over is not another")
+	}
+	a.d.reviewer(t, 0).approve(second)
+	if !p.next().Running {
+		t.Fatal("it does not run")
+	}
+	p.kill()
+	if got := a.do("call", tool, oneArgument); got.Error != "OutcomeUnknown" {
+		t.Errorf("the same call again, that had begun: %+v", got)
+	}
+	a.ran(2)
+	if got := a.do("settle", "failed").Settled; len(got) != 1 || got[0].Error != "" {
+		t.Errorf("settled: %+v", got)
+	}
+	a.executed(second.ID, "failed")
 }
 
 func killedBeforeRedeeming(t *testing.T, a *clientAgent) { killedAtRedeeming(t, a, false) }

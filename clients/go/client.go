@@ -28,6 +28,9 @@ type Client struct {
 	// Journal is where a Tool notes how far its calls are, so that they survive a crash. Nil
 	// means that they do not.
 	Journal *Journal
+	// OnWait is told of each call of a Tool that begins to wait. Nil means a line on standard
+	// error that says for whom, and where they decide; a func that does nothing, nothing.
+	OnWait func(Approval)
 }
 
 // Bounds of one request. A server holds an answer for holdFor when it is asked to wait.
@@ -425,6 +428,9 @@ func askedFor(err error) time.Duration {
 
 // do sends one request. The error is an *Unreachable, or about this side.
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
+	if c.URL == "" {
+		return nil, errors.New("the client has no URL: is HOLDPOINT_URL set? (“holdpoint dev” writes it to .holdpoint/dev.json, as url)")
+	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
@@ -468,7 +474,11 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 		return resp.Header, nil // out stays as it is
 	}
 	if resp.StatusCode/100 != 2 {
-		return resp.Header, problemOf(resp.StatusCode, resp.Header, answer)
+		p := problemOf(resp.StatusCode, resp.Header, answer)
+		if p.Status == http.StatusUnauthorized && c.Key == "" {
+			p.Detail = "The client has no key: is HOLDPOINT_API_KEY set? (“holdpoint dev” writes it to .holdpoint/dev.json, as agent_key)"
+		}
+		return resp.Header, p
 	}
 	if len(answer) > maxAnswer {
 		return resp.Header, errors.New("the answer is too large")

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -48,7 +49,9 @@ type entry struct {
 	approval        string
 	redeemKey       string
 	redeemBody      string
-	by              string // whose "begun" counts
+	redeemKeys      []string // of all redemptions, by whomever
+	named           bool     // call is the caller's own key
+	by              string   // whose "begun" counts
 	outcome         Outcome
 	ms              int64
 	why             string // why it is over
@@ -63,6 +66,7 @@ type line struct {
 	Key      *string           `json:"key,omitempty"`
 	Body     *string           `json:"body,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`
+	Named    bool              `json:"named,omitempty"`
 	Approval *string           `json:"approval,omitempty"`
 	By       *string           `json:"by,omitempty"`
 	Outcome  *Outcome          `json:"outcome,omitempty"`
@@ -81,11 +85,12 @@ func (e *entry) take(l line) {
 	}
 	switch {
 	case l.Step == stepProposed && l.Tool != nil && l.Key != nil && l.Body != nil:
-		*e = entry{call: e.call, tool: *l.Tool, key: *l.Key, body: *l.Body, headers: l.Headers}
+		*e = entry{call: e.call, tool: *l.Tool, key: *l.Key, body: *l.Body, headers: l.Headers, named: l.Named}
 	case l.Step == stepWaiting && l.Approval != nil:
 		e.approval = *l.Approval
 	case l.Step == stepRedeeming && l.Approval != nil && l.Key != nil && l.Body != nil:
 		e.approval, e.redeemKey, e.redeemBody = *l.Approval, *l.Key, *l.Body
+		e.redeemKeys = append(slices.Clip(e.redeemKeys), *l.Key) // copies of the entry keep theirs
 	case l.Step == stepBegun && l.By != nil:
 		e.by = *l.By
 	case l.Step == stepRan && l.Outcome != nil:
@@ -152,18 +157,20 @@ func (j *Journal) unfinished() (list []entry, err error) {
 }
 
 // enter says that this process is busy with a call, until leave.
-func (j *Journal) enter(call string) (leave func(), err error) {
+func (j *Journal) enter(call string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.live[call] {
-		return nil, errors.New("a call under this key is on its way")
+		return errors.New("a call under this key is on its way")
 	}
 	j.live[call] = true
-	return func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		delete(j.live, call)
-	}, nil
+	return nil
+}
+
+func (j *Journal) leave(call string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.live, call)
 }
 
 // write appends a line. When it returns without an error, the line is on the disk.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -16,7 +17,8 @@ import (
 //
 // Call proposes a call, waits for people, redeems the token, runs with the arguments that
 // were approved (also where a reviewer changed them) and reports. With a Client.Journal the
-// call survives a crash: Client.Unfinished has it afterwards.
+// call survives a crash: the same call, made again, goes on as the unfinished one, and
+// Client.Unfinished has it, too.
 type Tool[A, R any] struct {
 	Client *Client
 	// Event says how the calls are proposed. Its Arguments are those of each call.
@@ -40,7 +42,7 @@ type Permit struct {
 
 // ErrOutcomeUnknown is of a call that had begun before. Whether it ran, nobody knows; it is
 // not run again. Look at what it would have changed, and say so: Unfinished.Settle.
-var ErrOutcomeUnknown = errors.New("the call had begun, and it is unknown whether it ran")
+var ErrOutcomeUnknown = errors.New("the call had begun, and it is unknown whether it ran: look, and settle it (Client.Unfinished)")
 
 // ErrOtherCall is of a key that belongs to a call with other arguments.
 var ErrOtherCall = errors.New("the key belongs to another call")
@@ -68,6 +70,10 @@ func (a *AlreadyDone) Unwrap() error { return a.Err }
 // Call runs the tool if, and only if, that is permitted. Its errors are those of Guard, and
 // ErrOutcomeUnknown and *AlreadyDone. When ctx ends the wait for people, the approval goes on
 // waiting, unless CancelWhenDone.
+//
+// With a journal, a call that says the same as one that an earlier process left unfinished
+// goes on as that one, before anything new is proposed. Once that is over, an equal call is
+// another one. So are two equal calls that are made at the same time.
 func (t *Tool[A, R]) Call(ctx context.Context, arguments A) (R, error) {
 	return t.CallAs(ctx, "", arguments)
 }
@@ -85,7 +91,7 @@ func (t *Tool[A, R]) CallAs(ctx context.Context, key string, arguments A) (resul
 	}
 	l := life{c: t.Client, entry: entry{call: key}, tool: event.ToolName, body: string(body), keeps: t.KeepsConstraints, cancels: t.CancelWhenDone}
 	if key == "" {
-		l.entry.call = rand.Text()
+		l.entry.call, l.seeks = rand.Text(), true
 	} else if j := t.Client.Journal; j != nil {
 		if l.entry, err = j.entry(key); err != nil {
 			return result, err
@@ -95,6 +101,7 @@ func (t *Tool[A, R]) CallAs(ctx context.Context, key string, arguments A) (resul
 		}
 		l.entry.call = key
 	}
+	l.named = key != ""
 	return t.live(ctx, &l)
 }
 
@@ -107,12 +114,11 @@ func (t *Tool[A, R]) Resume(ctx context.Context, u *Unfinished) (result R, err e
 }
 
 func (t *Tool[A, R]) live(ctx context.Context, l *life) (result R, err error) {
+	if err := l.setOut(); err != nil {
+		return result, err
+	}
 	if j := l.c.Journal; j != nil {
-		leave, err := j.enter(l.entry.call)
-		if err != nil {
-			return result, err
-		}
-		defer leave()
+		defer func() { j.leave(l.entry.call) }()
 	}
 	var arguments A
 	l.takes = func(approved json.RawMessage) error {
@@ -166,7 +172,13 @@ type life struct {
 	body     string // the proposal
 	keeps    bool
 	cancels  bool
+	named    bool   // entry.call is the caller's own key
+	seeks    bool   // it goes on as the unfinished call of the journal that says the same
+	goesOn   bool   // it does
+	made     string // the proposal of the call as it was made, where body is that of the unfinished one
 	approval string
+	// redeemKeys are of the redemptions that are its own, or were there when it went on.
+	redeemKeys []string
 	// takes reads the approved arguments as the tool takes them.
 	takes func(approved json.RawMessage) error
 }
@@ -195,6 +207,12 @@ func (l *life) permit(ctx context.Context) (constraints json.RawMessage, err err
 	if err != nil {
 		return nil, err
 	}
+	var known *Approval
+	if l.redeemKeys = l.entry.redeemKeys; l.goesOn && l.entry.step == stepWaiting {
+		if known, err = l.leftWaiting(ctx); err != nil {
+			return nil, err
+		}
+	}
 	switch l.entry.step {
 	case stepWaiting:
 		l.approval = l.entry.approval
@@ -203,11 +221,12 @@ func (l *life) permit(ctx context.Context) (constraints json.RawMessage, err err
 		redeemed, err = l.redeemAgain(ctx)
 	default:
 		if err = l.takes(proposed); err == nil {
-			constraints, err = l.propose(ctx)
+			constraints, known, err = l.propose(ctx)
 		}
 	}
 	for i := 0; i < 2 && err == nil && l.approval != "" && redeemed == nil; i++ { // the token may have become too old
-		redeemed, err = l.approved(ctx, proposed)
+		redeemed, err = l.approved(ctx, known, proposed)
+		known = nil
 	}
 	switch {
 	case err != nil:
@@ -255,14 +274,14 @@ func (l *life) refuseSecond(ctx context.Context) error {
 }
 
 // propose proposes the call. Without an error it is accepted, or has an approval.
-func (l *life) propose(ctx context.Context) (constraints json.RawMessage, err error) {
+func (l *life) propose(ctx context.Context) (constraints json.RawMessage, opened *Approval, err error) {
 	key, headers := l.entry.call, l.entry.headers
 	if l.entry.step == stepProposed {
 		key = l.entry.key
 	} else {
 		headers = nil
-		if err := l.write(line{Step: stepProposed, Tool: &l.tool, Key: &key, Body: &l.body}); err != nil {
-			return nil, err
+		if err := l.write(line{Step: stepProposed, Tool: &l.tool, Key: &key, Body: &l.body, Named: l.named}); err != nil {
+			return nil, nil, err
 		}
 	}
 	var d Decision
@@ -273,23 +292,27 @@ func (l *life) propose(ctx context.Context) (constraints json.RawMessage, err er
 		case errors.As(err, &p):
 			why = p.Code
 		case ctx.Err() != nil:
-			return nil, err // it may go on
+			return nil, nil, err // it may go on
 		}
-		return nil, l.overBecause(why, fmt.Errorf("check %s: %w", l.tool, err))
+		return nil, nil, l.overBecause(why, fmt.Errorf("check %s: %w", l.tool, err))
 	}
 	switch {
 	case ShouldExecute(d):
-		return d.Constraints, nil
+		return d.Constraints, nil, nil
 	case d.Approval == nil || d.Approval.ID == "":
-		return nil, l.overBecause("refused", &Refused{Decision: d})
+		return nil, nil, l.overBecause("refused", &Refused{Decision: d})
 	}
 	l.approval = d.Approval.ID
-	return nil, l.write(line{Step: stepWaiting, Approval: &l.approval})
+	return nil, d.Approval, l.write(line{Step: stepWaiting, Approval: &l.approval})
 }
 
 // approved waits for people, and redeems the token. nil without an error: the token was not
-// spent and is not good any more, so that it takes a fresh one.
-func (l *life) approved(ctx context.Context, proposed json.RawMessage) (*Redemption, error) {
+// spent and is not good any more, so that it takes a fresh one. known is how the approval
+// stood a moment ago, if that is known.
+func (l *life) approved(ctx context.Context, known *Approval, proposed json.RawMessage) (*Redemption, error) {
+	if known != nil && known.Status == Pending {
+		l.c.tellWait(*known)
+	}
 	a, err := l.c.Wait(ctx, l.approval)
 	if err != nil {
 		if l.cancels && ctx.Err() != nil && l.c.takeBack(ctx, l.approval) == nil {
@@ -318,6 +341,7 @@ func (l *life) approved(ctx context.Context, proposed json.RawMessage) (*Redempt
 		return nil, err
 	}
 	key, text := rand.Text(), string(body)
+	l.redeemKeys = append(slices.Clip(l.redeemKeys), key)
 	if err := l.write(line{Step: stepRedeeming, Approval: &l.approval, Key: &key, Body: &text}); err != nil {
 		return nil, err
 	}
@@ -364,6 +388,9 @@ func (l *life) spend(ctx context.Context, body, key string, again bool) (*Redemp
 	case verdictFresh:
 		return nil, nil //nolint:nilnil // said above
 	case verdictDone:
+		if l.spentElsewhere() { // whoever redeemed it goes on with the call
+			return nil, &AlreadyDone{Call: l.entry.call, Err: err}
+		}
 		return nil, l.overBecause(p.Code, &AlreadyDone{Call: l.entry.call, Err: err})
 	case verdictRefused:
 		return nil, l.overBecause(p.Code, err)
@@ -372,7 +399,7 @@ func (l *life) spend(ctx context.Context, body, key string, again bool) (*Redemp
 }
 
 func (l *life) preconditions() (unchanged map[string]string) {
-	_ = json.Unmarshal([]byte(l.entry.headers["Holdpoint-Preconditions"]), &unchanged) // none, if there are none
+	_ = json.Unmarshal([]byte(l.entry.headers[preconditionsHeader]), &unchanged) // none, if there are none
 	return unchanged
 }
 

@@ -56,11 +56,10 @@ var errBegun = errors.New("the call has begun: settle it")
 // begun meanwhile, in another process for example, is not dropped, which is an error.
 func (u *Unfinished) Drop(ctx context.Context) error {
 	j := u.c.Journal
-	leave, err := j.enter(u.Call)
-	if err != nil {
+	if err := j.enter(u.Call); err != nil {
 		return err
 	}
-	defer leave()
+	defer j.leave(u.Call)
 	now, err := j.entry(u.Call) // it may be further on than when it was listed
 	switch {
 	case err != nil:

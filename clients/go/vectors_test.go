@@ -303,3 +303,38 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("%d bad webhooks", len(file.Bad))
 	}
 }
+
+func TestGoesOn(t *testing.T) {
+	var file struct {
+		Cases []struct {
+			Name, Text, Body, Want string
+			Headers                map[string]string
+			Live                   []string
+		}
+	}
+	vectors(t, "goes_on.json", &file)
+	for _, v := range file.Cases {
+		path := filepath.Join(t.TempDir(), "journal")
+		if err := os.WriteFile(path, []byte(v.Text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, err := OpenJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, call := range v.Live {
+			if err := j.enter(call); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := j.enterAs(identity(v.Body, v.Headers)); err != nil || got.call != v.Want {
+			t.Errorf("%s: goes on as %q, %v, want %q", v.Name, got.call, err, v.Want)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(file.Cases) < 30 {
+		t.Errorf("%d cases", len(file.Cases))
+	}
+}

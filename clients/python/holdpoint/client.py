@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeV
 
 from .requests import OUTCOMES, Requests
 from .errors import HoldpointError
-from .guard import Life, Tool, in_thread, settle, tool_of
+from .guard import Life, Tool, in_thread, say_what_waits, settle, tool_of
 from .journal import Entry, Journal
 from .transport import Stop
 from .wire import Approval, Call, Decision, Redemption
@@ -23,16 +23,27 @@ class Client(Requests):
     """One agent at one server.
 
     journal is a file (made if it is not there) by which calls survive a crash of this process: they are
-    Client.unfinished() afterwards, and none of them runs twice. It belongs to one agent.
+    Client.unfinished() afterwards, and none of them runs twice. The same call, made again, goes on as the
+    unfinished one before anything new is proposed. It belongs to one agent.
     """
 
     def __init__(
-        self, url: str = "", key: str = "", *, journal: "Union[None, str, os.PathLike[str]]" = None, context: Optional[ssl.SSLContext] = None
+        self,
+        url: str = "",
+        key: Optional[str] = None,
+        *,
+        journal: "Union[None, str, os.PathLike[str]]" = None,
+        on_wait: Optional[Callable[[Approval], None]] = say_what_waits,
+        context: Optional[ssl.SSLContext] = None,
     ) -> None:
-        """url and key are HOLDPOINT_URL and HOLDPOINT_API_KEY of the environment when left out."""
-        super().__init__(url or os.environ.get("HOLDPOINT_URL", ""), key or os.environ.get("HOLDPOINT_API_KEY", ""), context)
+        """url and key are HOLDPOINT_URL and HOLDPOINT_API_KEY of the environment when left out.
+
+        on_wait is told of each call of a guarded tool that begins to wait. When left out, a line on standard
+        error says for whom, and where they decide; None says nothing.
+        """
+        super().__init__(url or _of_environment("HOLDPOINT_URL", "url"), _of_environment("HOLDPOINT_API_KEY", "agent_key") if key is None else key, context)
         self._journal = Journal(journal) if journal is not None else None
-        self._life = Life(self, self._journal)
+        self._life = Life(self, self._journal, on_wait)
         self._tools: Dict[str, Tool] = {}
 
     def guard(
@@ -121,6 +132,13 @@ class Client(Requests):
         if self._journal is None:
             raise HoldpointError("without a journal nothing is known of earlier calls")
         return [Unfinished(self, e) for e in self._journal.unfinished() if not self._life.is_live(e.call)]
+
+
+def _of_environment(name: str, member: str) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        raise HoldpointError(f"{name} is not set (“holdpoint dev” writes it to .holdpoint/dev.json, as {member})")
+    return value
 
 
 class Unfinished:

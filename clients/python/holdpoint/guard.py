@@ -14,12 +14,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import sys
 import threading
 import time
-from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, Generator, Mapping, Optional, Sequence, Set, TypeVar, Union
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Set, TypeVar, Union
 
-from .requests import PRECONDITIONS, Requests, check_body, check_headers, new_key, redeem_body
+from .requests import Requests, check_body, check_headers, new_key, redeem_body
 from .errors import (
     AlreadyDone,
     ConstraintsNotKept,
@@ -37,7 +38,7 @@ from .errors import (
 )
 from .journal import Entry, Journal
 from .transport import Stop
-from .wire import Approval, Call, Decision, Redemption
+from .wire import PRECONDITIONS, Approval, Call, Decision, Redemption, identity
 
 T = TypeVar("T")
 Steps = Generator[Callable[[], Any], Any, T]
@@ -98,16 +99,19 @@ class Run:
     name: str  # of the call, in the journal
     entry: Optional[Entry]  # what the journal says of it, when it goes on
     stop: Stop
+    named: bool = False  # name is the caller's own key
+    sought: str = ""  # goes on as the unfinished call of the journal that says the same
     approval_id: str = ""
     arguments: Optional[Mapping[str, Any]] = None  # as approved
     limits: Optional[Dict[str, Any]] = None  # the constraints, as approved
+    redeem_keys: Set[str] = field(default_factory=set)  # of the redemptions that are this run's own, or were when it went on
 
 
 class Life:
     """Runs calls of tools that are permitted, and no others."""
 
-    def __init__(self, requests: Requests, journal: Optional[Journal]) -> None:
-        self._requests, self._journal = requests, journal
+    def __init__(self, requests: Requests, journal: Optional[Journal], on_wait: Optional[Callable[[Approval], None]]) -> None:
+        self._requests, self._journal, self._on_wait = requests, journal, on_wait
         self._live: Set[str] = set()
         self._lock = threading.Lock()
 
@@ -121,14 +125,12 @@ class Life:
         entry = self._journal.entry(key) if self._journal and key else None
         if entry and (entry.step != "over" or entry.outcome) and entry.body != body:
             raise JournalError("the key belongs to another call")
-        return self._go(Run(tool, call, key or new_key(), entry, Stop()))
+        sought = identity(body, check_headers(call)) if self._journal and not key else ""
+        return self._go(Run(tool, call, key or new_key(), entry, Stop(), named=bool(key), sought=sought))
 
     def go_on(self, tool: Tool, entry: Entry) -> Any:
         """Go on with a call of the journal."""
-        arguments = json.loads(entry.body)["proposed_arguments"]
-        preconditions = json.loads(entry.headers.get(PRECONDITIONS, "{}"))
-        call = replace(tool.call, arguments=arguments, preconditions=preconditions)
-        return self._go(Run(tool, call, entry.call, entry, Stop()))
+        return self._go(Run(tool, _as_proposed(tool.call, entry), entry.call, entry, Stop()))
 
     def is_live(self, name: str) -> bool:
         """Whether this process is busy with a call."""
@@ -141,7 +143,7 @@ class Life:
     # --- the two ways to do it
 
     def _run_sync(self, run: Run) -> Any:
-        self._enter(run.name)
+        self._set_out(run)
         try:
             steps = self._permit(run)
             step = next(steps, None)
@@ -164,7 +166,7 @@ class Life:
             self._leave(run.name)
 
     async def _run_async(self, run: Run) -> Any:
-        self._enter(run.name)
+        self._set_out(run)
         try:
             steps = self._permit(run)
             step = next(steps, None)
@@ -211,11 +213,34 @@ class Life:
         finally:
             self._leave(name)
 
+    def _set_out(self, run: Run) -> None:
+        """Begin, or go on with what an earlier start of this very call left unfinished, before anything new is proposed.
+
+        What this process is busy with is another call, although it says the same.
+        """
+        with self._lock:
+            left = self._journal.unfinished() if self._journal and run.sought else []
+            for entry in left:
+                if entry.call not in self._live and entry.goes_on_as(run.sought):
+                    run.name, run.entry, run.call = entry.call, entry, _as_proposed(run.call, entry)
+                    break
+            self._enter_locked(run.name)
+
+    def _anew(self, run: Run) -> None:
+        """What had been left unfinished ended without anybody's no: the call that was made now is proposed."""
+        with self._lock:
+            self._live.discard(run.name)
+            run.name, run.entry, run.approval_id, run.sought = new_key(), None, "", ""
+            self._live.add(run.name)
+
     def _enter(self, name: str) -> None:
         with self._lock:
-            if name in self._live:
-                raise HoldpointError("a call under this key is on its way")
-            self._live.add(name)
+            self._enter_locked(name)
+
+    def _enter_locked(self, name: str) -> None:
+        if name in self._live:
+            raise HoldpointError("a call under this key is on its way")
+        self._live.add(name)
 
     def _leave(self, name: str) -> None:
         with self._lock:
@@ -230,6 +255,10 @@ class Life:
             yield lambda: self._refuse_second(run)
         approval: Optional[Approval] = None
         redeemed: Optional[Redemption] = None
+        run.redeem_keys = set(run.entry.redeem_keys) if run.entry else set()
+        if run.sought and run.entry and at == "waiting":
+            approval = yield lambda: self._left_waiting(run)
+            at = run.entry.step if run.entry else ""
         if run.entry and at in ("waiting", "redeeming"):
             run.approval_id = run.entry.approval
         else:
@@ -254,6 +283,27 @@ class Life:
         if self._journal and not self._journal.begin(run.name):
             raise OutcomeUnknown(run.name, run.approval_id)
 
+    def _left_waiting(self, run: Run) -> Optional[Approval]:
+        """How the approval stands that an earlier start left waiting; None where the wait finds out, or for a new proposal."""
+        entry = run.entry
+        assert entry is not None
+        try:
+            approval = self._requests.get(entry.approval)
+            if approval.status not in ("expired", "cancelled"):
+                return approval
+            why = approval.status
+        except Unreachable:
+            return None
+        except Problem as problem:
+            if problem.status != 404:
+                if problem.retryable:
+                    return None
+                raise
+            why = problem.code
+        self._write(run, "over", why=why)
+        self._anew(run)
+        return None
+
     def _refuse_second(self, run: Run) -> None:
         entry = run.entry
         assert entry is not None
@@ -269,7 +319,7 @@ class Life:
             key, body, headers = entry.key, entry.body, entry.headers
         else:
             key, body, headers = run.name, check_body(call), check_headers(call)
-            yield lambda: self._write(run, "proposed", tool=call.tool, key=key, body=body, headers=headers)
+            yield lambda: self._write(run, "proposed", tool=call.tool, key=key, body=body, headers=headers, **({"named": True} if run.named else {}))
         try:
             decision: Decision = yield lambda: self._requests.check_body(body, headers, key)
         except (Problem, Unreachable) as error:
@@ -289,6 +339,9 @@ class Life:
 
     def _wait(self, run: Run, approval: Optional[Approval]) -> Steps[Approval]:
         if approval is None or not approval.final:
+            if approval and self._on_wait:
+                on_wait, waits = self._on_wait, approval
+                yield lambda: on_wait(waits)
             try:
                 approval = yield lambda: self._requests.wait(run.approval_id, timeout=run.tool.timeout, stop=run.stop)
             except BaseException as error:
@@ -323,6 +376,7 @@ class Life:
                 f"{approval.id} is approved, but there is no token: its time to run is over, or the key is not its agent's"
             )
         body, key = redeem_body(approval.token, run.call.tool, arguments, run.call.preconditions), new_key()
+        run.redeem_keys.add(key)
         yield lambda: self._write(run, "redeeming", approval=approval.id, key=key, body=body)
         return (yield from self._spend(run, body, key))
 
@@ -339,12 +393,19 @@ class Life:
                 verdict = "fresh" if approval.execution == "none" else verdict
             if verdict == "fresh":
                 return None
+            if verdict == "done" and self._spent_elsewhere(run):
+                raise AlreadyDone(run.name, "") from problem  # whoever redeemed it goes on with the call
             if verdict in ("done", "refused"):
                 code = problem.code
                 yield lambda: self._write(run, "over", why=code)
             if verdict == "done":
                 raise AlreadyDone(run.name, "") from problem
             raise
+
+    def _spent_elsewhere(self, run: Run) -> bool:
+        """Whether another process redeems, or has redeemed, this call of the journal meanwhile."""
+        entry = self._journal.entry(run.name) if self._journal else None
+        return entry is not None and not run.redeem_keys.issuperset(entry.redeem_keys)
 
     def _give_up(self, run: Run, redeemed: bool) -> None:
         """What is permitted is not run after all."""
@@ -371,6 +432,27 @@ class Life:
     def _write(self, run: Run, step: str, **more: Any) -> None:
         if self._journal:
             self._journal.write(run.name, step, **more)
+
+
+def _as_proposed(call: Call, entry: Entry) -> Call:
+    """The call with what was proposed: that is what runs, and what it depends on."""
+    preconditions = json.loads(entry.headers.get(PRECONDITIONS, "{}"))
+    return replace(call, arguments=json.loads(entry.body)["proposed_arguments"], preconditions=preconditions)
+
+
+def say_what_waits(approval: Approval) -> None:
+    """Tell whoever looks at the program that a call waits, for whom, and where that is decided: on standard error."""
+    if sys.stderr is None:
+        return
+    needs: List[str] = []
+    for r in approval.requirements:
+        if r.get("status") in ("waiting", "queued"):
+            needs.append(f"{r.get('kind')} by {r.get('needed')} × {r.get('role')}" if r.get("role") else str(r.get("kind")))
+    text = f"holdpoint: {approval.tool_name} waits for {', then '.join(needs) or 'people'}{approval.review and ': ' + approval.review}"
+    try:
+        print("".join(c if c.isprintable() else "?" for c in text), file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        pass  # nobody looks
 
 
 def settle(requests: Requests, journal: Optional[Journal], entry: Entry, outcome: str, milliseconds: int, write: bool = False) -> None:

@@ -19,6 +19,7 @@ from datetime import datetime, timezone
 from typing import Any, Dict, List, Optional
 
 from .errors import JournalError
+from .wire import identity, is_read
 
 
 @dataclass
@@ -34,6 +35,8 @@ class Entry:
     approval: str = ""
     redeem_key: str = ""
     redeem_body: str = ""
+    redeem_keys: List[str] = field(default_factory=list)  # of all redemptions, by whomever
+    named: bool = False  # the call's name is the caller's own key
     by: str = ""  # whose "begun" counts
     outcome: str = ""  # what became of the call, once it ran
     milliseconds: int = 0
@@ -49,11 +52,13 @@ class Entry:
             return  # what did not run may be proposed again under its key
         if step == "proposed":
             self.tool, self.key, self.body, self.headers = record["tool"], record["key"], record["body"], record.get("headers") or {}
+            self.named, self.redeem_keys = record.get("named") is True, []
             self.approval = self.redeem_key = self.redeem_body = self.why = ""
         elif step == "waiting":
             self.approval = record["approval"]
         elif step == "redeeming":
             self.approval, self.redeem_key, self.redeem_body = record["approval"], record["key"], record["body"]
+            self.redeem_keys = [*self.redeem_keys, record["key"]]
         elif step == "begun":
             self.by = record["by"]
         elif step == "ran":
@@ -63,6 +68,18 @@ class Entry:
         else:
             return  # of a later version
         self.step = step
+
+
+    def goes_on_as(self, sought: str) -> bool:
+        """Whether a call that says the same (identity), without a key of the caller's own, is this one.
+
+        What was accepted at once, and only reads, may be done anew, whatever became of it.
+        """
+        if self.named or self.step in ("", "over"):
+            return False
+        if self.step in ("begun", "ran") and not self.approval and is_read(self.body):
+            return False
+        return identity(self.body, self.headers) == sought
 
 
 class Journal:
@@ -89,13 +106,13 @@ class Journal:
     def entry(self, call: str) -> Optional[Entry]:
         """What is known of a call."""
         with self._lock:
-            self._read_on()
+            self._read_what_others_wrote()
             return self._entries.get(call)
 
     def unfinished(self) -> List[Entry]:
         """The calls that are not over, the oldest first."""
         with self._lock:
-            self._read_on()
+            self._read_what_others_wrote()
             return [e for e in self._entries.values() if e.step != "over"]
 
     def write(self, call: str, step: str, **more: Any) -> Entry:
@@ -119,6 +136,12 @@ class Journal:
         by = secrets.token_hex(8)
         entry = self.write(call, "begun", by=by)
         return by if entry.step == "begun" and entry.by == by else ""
+
+    def _read_what_others_wrote(self) -> None:
+        try:
+            self._read_on()
+        except OSError as e:
+            raise JournalError(f"read the journal {self._path}: {e.strerror}") from None
 
     def _read_on(self) -> None:
         """Read the lines that have been added since, by whomever."""

@@ -12,14 +12,13 @@ from typing import Any, Dict, Iterator, Mapping, Optional
 from .errors import HoldpointError, Problem, Stopped, Unreachable, problem_of
 from .sse import messages
 from .transport import LONGEST_PAUSE, Patience, Stop, Transport, temporary
-from .wire import Approval, Call, Decision, Redemption, redemption_of
+from .wire import PRECONDITIONS, SESSION, Approval, Call, Decision, Redemption, redemption_of
 
 TRIES = 4
 HOLD = 25  # seconds for which the server holds an answer
 ANSWER_WITHIN = 15.0
 SILENCE = 40.0  # a stream says something every 15 seconds
 
-PRECONDITIONS = "Holdpoint-Preconditions"
 OUTCOMES = ("succeeded", "failed", "unknown")
 
 
@@ -214,7 +213,7 @@ def check_body(call: Call) -> str:
 def check_headers(call: Call) -> Dict[str, str]:
     headers = {}
     if call.session:
-        headers["Holdpoint-Session"] = call.session
+        headers[SESSION] = call.session
     if call.preconditions:
         headers[PRECONDITIONS] = json.dumps(dict(call.preconditions))
     return headers

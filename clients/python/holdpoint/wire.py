@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from .canon import canonical
 
 FINAL = ("approved", "denied", "expired", "cancelled")
 
@@ -48,6 +51,30 @@ class Call:
             if wanted:
                 e[name] = True
         return e
+
+
+PRECONDITIONS = "Holdpoint-Preconditions"
+SESSION = "Holdpoint-Session"
+
+
+def identity(body: str, headers: Mapping[str, str]) -> str:
+    """What makes two proposals one call: tool, arguments, on whose behalf, session and preconditions.
+
+    "" for a call that is to be apart from its equals (separate).
+    """
+    event = json.loads(body)
+    if event.get("separate"):
+        return ""
+    subject = _object(event.get("authorization_subject"))
+    depends = json.loads(headers.get(PRECONDITIONS) or "{}")
+    try:
+        return canonical([event.get("tool_name"), event.get("proposed_arguments"), subject, headers.get(SESSION) or "", depends])
+    except ValueError:
+        return ""  # the server does not read it either
+
+
+def is_read(body: str) -> bool:
+    return json.loads(body).get("tool_category") in ("public_read", "private_read")
 
 
 def _list(value: Any) -> List[Any]:

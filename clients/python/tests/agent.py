@@ -18,7 +18,7 @@ import holdpoint
 
 command, first, *rest = sys.argv[1:]
 options = dict(word.partition("=")[::2] for word in rest)
-hp = holdpoint.Client(journal=os.environ.get("JOURNAL"))
+hp = holdpoint.Client(journal=os.environ.get("JOURNAL"), on_wait=None)
 
 
 def say(**what):

@@ -1,6 +1,8 @@
 """The life of guarded calls, against a stand-in for the server."""
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import tempfile
@@ -9,6 +11,7 @@ import unittest
 from unittest import mock
 
 import holdpoint
+from holdpoint.guard import say_what_waits
 from standin import ACCEPTED, APPROVED, DENIED, EDITED, PENDING, REDEEMED, REFUSED, WAITING, Server, hangs_up, message, problem, says, streams
 
 OK = says(200, {})
@@ -30,7 +33,7 @@ class Life(unittest.TestCase):
         return server
 
     def client(self, server, **more):
-        return holdpoint.Client(server.url, "hp_test", **more)
+        return holdpoint.Client(server.url, "hp_test", **{"on_wait": None, **more})
 
     def tool(self, hp, does=None, **options):
         @hp.guard(tool="pay", category="write", **options)
@@ -249,6 +252,131 @@ class Life(unittest.TestCase):
         self.tool(hp)
         (left,) = hp.unfinished()
         return hp, left
+
+    # --- the same call again, without a key
+
+    def again(self, *steps, **more):
+        server = self.server(*steps)
+        hp = self.client(server, journal=self.journal, **more)
+        return server, hp, self.tool(hp)
+
+    def test_the_same_call_goes_on_with_what_was_approved_meanwhile(self):
+        self.crash(self.WAITS)
+        server, hp, pay = self.again(says(200, APPROVED), says(200, REDEEMED), OK, says(202, WAITING), streams(message(DENIED)))
+        self.assertEqual(pay(1), "paid")
+        self.assertEqual((self.ran, hp.unfinished()), ([1], []))
+        self.assertEqual(server.lines()[0], "GET /v1/approvals/apr_1")
+        with self.assertRaises(holdpoint.NotApproved):
+            pay(1)  # the first is finished: this is another
+        self.assertEqual(server.lines()[3], "POST /v1/pre-tool-check")
+        self.assertEqual(self.ran, [1])
+
+    def test_the_same_call_goes_on_waiting(self):
+        self.crash(self.WAITS)
+        told = []
+        server, _, pay = self.again(says(200, PENDING), streams(message(APPROVED)), says(200, REDEEMED), OK, on_wait=told.append)
+        self.assertEqual((pay(1), self.ran, [a.id for a in told]), ("paid", [1], ["apr_1"]))
+
+    def test_another_call_is_another(self):
+        self.crash(self.WAITS)
+        server, hp, pay = self.again(says(200, ACCEPTED))
+        pay(2)
+        self.assertEqual(server.lines(), ["POST /v1/pre-tool-check"])
+        self.assertEqual([left.approval_id for left in hp.unfinished()], ["apr_1"])
+
+    def test_the_same_call_that_had_begun_is_refused(self):
+        self.crash(self.WAITS, self.REDEEMS, {"step": "begun", "by": "x"})
+        server, hp, pay = self.again(OK, says(200, ACCEPTED))
+        with self.assertRaisesRegex(holdpoint.OutcomeUnknown, "settle it"):
+            pay(1)
+        self.assertEqual((self.ran, server.seen), ([], []))
+        hp.unfinished()[0].settle("failed")
+        self.assertEqual(pay(1), "paid")
+
+    def test_the_same_call_that_ran_is_reported(self):
+        self.crash(self.WAITS, self.REDEEMS, {"step": "begun", "by": "x"}, {"step": "ran", "outcome": "succeeded", "ms": 7})
+        server, hp, pay = self.again(OK)
+        with self.assertRaises(holdpoint.AlreadyDone):
+            pay(1)
+        self.assertEqual((self.ran, server.lines(), hp.unfinished()), ([], ["POST /v1/executions"], []))
+
+    def test_what_ended_without_a_no_is_proposed_anew(self):
+        for ended in (says(200, {**PENDING, "status": "expired"}), says(200, {**PENDING, "status": "cancelled"}), problem(404, "not_found")):
+            self.crash(self.WAITS)
+            self.ran = []
+            server, hp, pay = self.again(ended, says(200, ACCEPTED))
+            self.assertEqual((pay(1), self.ran, hp.unfinished()), ("paid", [1], []))
+            self.assertNotEqual(server.seen[1][1]["Idempotency-Key"], "c")
+
+    def test_a_no_is_told(self):
+        self.crash(self.WAITS)
+        _, hp, pay = self.again(says(200, DENIED))
+        with self.assertRaises(holdpoint.NotApproved):
+            pay(1)
+        self.assertEqual((self.ran, hp.unfinished()), ([], []))
+
+    def test_two_equal_calls_at_once_are_two(self):
+        self.crash(self.WAITS)
+        server, hp, pay = self.again()
+        waits, go_on = threading.Event(), threading.Event()
+
+        def first(h):
+            waits.set()
+            go_on.wait(30)
+            says(200, APPROVED)(h)
+
+        server.steps[:] = [first, says(200, ACCEPTED), says(200, REDEEMED), OK]
+        thread = threading.Thread(target=pay, args=(1,))
+        thread.start()
+        waits.wait(30)
+        pay(1)  # not the one that is on its way
+        go_on.set()
+        thread.join(30)
+        self.assertEqual((self.ran, hp.unfinished()), ([1, 1], []))
+        self.assertEqual(server.lines(), ["GET /v1/approvals/apr_1", "POST /v1/pre-tool-check", "POST /v1/tokens/redeem", "POST /v1/executions"])
+
+    def test_what_another_process_redeems_stays_its_own(self):
+        self.crash(self.WAITS)
+        other = self.client(self.server(), journal=self.journal)
+
+        def redeemed_meanwhile(h):
+            other._journal.write("c", "redeeming", **{name: self.REDEEMS[name] for name in ("approval", "key", "body")})
+            problem(409, "token_used")(h)
+
+        _, hp, pay = self.again(says(200, APPROVED), redeemed_meanwhile)
+        with self.assertRaises(holdpoint.AlreadyDone):
+            pay(1)
+        self.assertEqual(self.ran, [])
+        self.assertTrue(other._journal.begin("c"))
+
+    def test_says_what_waits(self):
+        review = {"links": {"review": "http://h/approvals/apr_1"}, "resumption_token": "TOKEN"}
+        needs = [{"kind": "review", "role": "finance", "needed": 2, "status": "waiting"}, {"kind": "human", "needed": 1, "status": "queued"}]
+        for steps, first in (((), says(202, {**WAITING, "approval": {**PENDING, **review, "requirements": needs}})), ((self.WAITS,), says(200, {**PENDING, **review, "requirements": needs}))):
+            if steps:
+                self.crash(*steps)
+            _, _, pay = self.again(first, streams(message(APPROVED)), says(200, REDEEMED), OK, on_wait=say_what_waits)
+            with contextlib.redirect_stderr(io.StringIO()) as told, contextlib.redirect_stdout(io.StringIO()) as out:
+                pay(1)
+            self.assertEqual(told.getvalue(), "holdpoint: pay waits for review by 2 × finance, then human: http://h/approvals/apr_1\n")
+            self.assertEqual(out.getvalue(), "")
+
+    def test_nothing_is_said(self):
+        _, _, pay = self.again(says(202, WAITING), streams(message(APPROVED)), says(200, REDEEMED), OK)
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            pay(1)
+        self.assertEqual(told.getvalue(), "")
+
+    def test_without_a_key(self):
+        with mock.patch.dict(os.environ, {"HOLDPOINT_URL": "http://127.0.0.1:1"}, clear=True):
+            with self.assertRaisesRegex(holdpoint.HoldpointError, "^HOLDPOINT_API_KEY is not set .*dev.json, as agent_key"):
+                holdpoint.Client()
+            holdpoint.Client(key="")
+        with mock.patch.dict(os.environ, {}, clear=True):
+            with self.assertRaisesRegex(holdpoint.HoldpointError, "^HOLDPOINT_URL is not set .*dev.json, as url"):
+                holdpoint.Client()
+
+    # --- the journal
 
     def test_journal_of_a_whole_life(self):
         server = self.server(says(202, WAITING), streams(message(APPROVED)), says(200, REDEEMED), OK)

@@ -12,7 +12,7 @@ from holdpoint.errors import problem_of
 from holdpoint.guard import verdict_of
 from holdpoint.journal import Journal
 from holdpoint.sse import messages
-from holdpoint.wire import Decision, redemption_of
+from holdpoint.wire import Decision, identity, redemption_of
 
 try:
     import cryptography  # noqa: F401
@@ -81,6 +81,19 @@ class Vectors(unittest.TestCase):
                 self.assertEqual(set(got), set(case["want"]))
                 for call, want in case["want"].items():
                     self.assertEqual({name: getattr(got[call], name) for name in want}, want)
+                journal.close()
+
+
+    def test_goes_on(self):
+        for case in vectors("goes_on.json")["cases"]:
+            with self.subTest(case["name"]), tempfile.TemporaryDirectory() as dir:
+                path = os.path.join(dir, "journal")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(case["text"])
+                journal = Journal(path)
+                sought = identity(case["body"], case["headers"])
+                found = [e.call for e in journal.unfinished() if e.call not in case["live"] and sought and e.goes_on_as(sought)]
+                self.assertEqual(found[0] if found else "", case["want"])
                 journal.close()
 
 

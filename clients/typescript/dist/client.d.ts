@@ -1,13 +1,19 @@
 import { Problem } from "./errors.js";
 import { type Entry } from "./journal.js";
 import { Requests, type Options } from "./requests.js";
-import { type Json, type Outcome, type Proposal } from "./wire.js";
+import { type Approval, type Json, type Outcome, type Proposal } from "./wire.js";
 export interface ClientOptions extends Options {
     /**
      * A file (made if it is not there) by which calls survive a crash of this process: they are Client.unfinished()
-     * afterwards, and none of them runs twice. It belongs to one agent.
+     * afterwards, and none of them runs twice. The same call, made again, goes on as the unfinished one before anything new is
+     * proposed. It belongs to one agent.
      */
     journal?: string;
+    /**
+     * Is told of each call of a guarded tool that begins to wait. When left out, a line on standard error says for whom, and
+     * where they decide; null says nothing.
+     */
+    onWait?: ((approval: Approval) => void) | null;
 }
 export interface GuardOptions<A extends object> extends Proposal {
     /** The tool's name. */
@@ -75,6 +81,8 @@ export declare class Unfinished {
      */
     drop(): Promise<void>;
 }
+/** Tells whoever looks at the program that a call waits, for whom, and where that is decided: on standard error. */
+export declare function sayWhatWaits(approval: Approval): void;
 /**
  * What an error of a redemption means for a call that has not begun. again: the same request may be answered otherwise later.
  * fresh: not spent, and the token is not good any more. done: it ran, or was spent by somebody else. refused: this call does

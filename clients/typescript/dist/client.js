@@ -7,17 +7,19 @@
 //
 // Each arrow is a line of the journal, if there is one, before what it announces.
 import { AlreadyDone, ConstraintsNotKept, EditNotUsable, HoldpointError, JournalError, NotApproved, OutcomeUnknown, Problem, Refused, Stopped, Uncertain, Unreachable, Unreported } from "./errors.js";
-import { Journal, newEntry } from "./journal.js";
+import { goesOnAs, Journal, newEntry } from "./journal.js";
 import { newKey, Requests } from "./requests.js";
-import { checkBody, checkHeaders, PRECONDITIONS, redeemBody } from "./wire.js";
+import { checkBody, checkHeaders, identity, PRECONDITIONS, redeemBody } from "./wire.js";
 /** One agent at one server. */
 export class Client extends Requests {
     #journal;
     #tools = new Map();
     #live = new Set();
+    #onWait;
     constructor(options = {}) {
         super(options);
         this.#journal = options.journal === undefined ? undefined : new Journal(options.journal);
+        this.#onWait = options.onWait === undefined ? sayWhatWaits : (options.onWait ?? (() => { }));
     }
     /**
      * Wraps a tool so that it runs only when it is permitted. A call of it is proposed with its arguments, waits for people
@@ -44,15 +46,16 @@ export class Client extends Requests {
         const entry = key ? this.#journal?.entry(key) : undefined;
         if (entry && (entry.step !== "over" || entry.outcome) && entry.body !== body)
             throw new JournalError("the key belongs to another call");
-        return this.#go({ made, name: key || newKey(), proposal, args: argumentsOf(body), entry, signal, approvalId: "" });
+        const sought = this.#journal && !key ? identity(body, checkHeaders(proposal)) : "";
+        return this.#go({ made, name: key || newKey(), named: !!key, sought, redeemKeys: [], proposal, args: argumentsOf(body), entry, signal, approvalId: "" });
     }
     /** @internal Goes on with a call of the journal. */
     async goOn(entry, signal) {
         const made = this.#tools.get(entry.tool);
         if (!made)
             throw new HoldpointError(`no tool ${entry.tool} is guarded here`);
-        const preconditions = JSON.parse(entry.headers[PRECONDITIONS] ?? "{}");
-        return this.#go({ made, name: entry.call, proposal: { preconditions }, args: argumentsOf(entry.body), entry, signal, approvalId: "" });
+        const preconditions = preconditionsOf(entry);
+        return this.#go({ made, name: entry.call, named: entry.named, sought: "", redeemKeys: [], proposal: { preconditions }, args: argumentsOf(entry.body), entry, signal, approvalId: "" });
     }
     /** @internal Says what became of a call that had begun. */
     settle(entry, outcome) {
@@ -89,7 +92,18 @@ export class Client extends Requests {
             this.#live.delete(call);
         }
     }
+    /**
+     * Goes on with what an earlier start of this very call left unfinished, before anything new is proposed. What this process is
+     * busy with is another call, although it says the same.
+     */
+    #takeUp(run) {
+        const left = run.sought ? this.#journal?.unfinished().find((e) => !this.#live.has(e.call) && goesOnAs(e, run.sought)) : undefined;
+        if (!left)
+            return;
+        Object.assign(run, { name: left.call, entry: left, args: argumentsOf(left.body), proposal: { ...run.proposal, preconditions: preconditionsOf(left) } });
+    }
     async #go(run) {
+        this.#takeUp(run);
         if (this.#live.has(run.name))
             throw new HoldpointError("a call under this key is on its way");
         this.#live.add(run.name);
@@ -113,10 +127,14 @@ export class Client extends Requests {
     }
     /** Does what has to be done until the call may run, and returns its constraints. Any error means that it may not. */
     async #permit(run) {
-        const { entry } = run;
+        let { entry } = run;
         if (entry && (entry.step === "begun" || entry.step === "ran" || entry.outcome))
             await this.#refuseSecond(entry);
         let limits = {}, redeemed, approval;
+        run.redeemKeys = [...(entry?.redeemKeys ?? [])];
+        if (run.sought && entry?.step === "waiting")
+            approval = await this.#leftWaiting(run, entry);
+        entry = run.entry;
         if (entry?.step === "waiting" || entry?.step === "redeeming")
             run.approvalId = entry.approval;
         else
@@ -146,6 +164,30 @@ export class Client extends Requests {
             throw new OutcomeUnknown(run.name, run.approvalId);
         return limits;
     }
+    /** How the approval stands that an earlier start left waiting; undefined where the wait finds out, or for a new proposal. */
+    async #leftWaiting(run, entry) {
+        let why;
+        try {
+            const approval = await this.get(entry.approval);
+            if (approval.status !== "expired" && approval.status !== "cancelled")
+                return approval;
+            why = approval.status;
+        }
+        catch (error) {
+            if (error instanceof Problem && error.status === 404)
+                why = error.code;
+            else if (error instanceof HoldpointError && error.retryable)
+                return undefined;
+            else
+                throw error;
+        }
+        // It ended without anybody's no: the call that was made now is proposed.
+        this.#write(run, "over", { why });
+        this.#live.delete(run.name);
+        Object.assign(run, { name: newKey(), entry: undefined, sought: "" });
+        this.#live.add(run.name);
+        return undefined;
+    }
     async #refuseSecond(entry) {
         if (entry.step === "begun")
             throw new OutcomeUnknown(entry.call, entry.approval);
@@ -161,7 +203,7 @@ export class Client extends Requests {
         else {
             body = checkBody(tool, run.args, run.proposal);
             headers = checkHeaders(run.proposal);
-            this.#write(run, "proposed", { tool, key, body, headers });
+            this.#write(run, "proposed", { tool, key, body, headers, ...(run.named ? { named: true } : {}) });
         }
         const decision = await this.checkBody(body, headers, key).catch((error) => {
             if (error instanceof Problem || error instanceof Unreachable)
@@ -180,6 +222,8 @@ export class Client extends Requests {
     }
     async #waitFor(run, approval) {
         if (!approval?.final) {
+            if (approval)
+                this.#onWait(approval);
             try {
                 approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs });
             }
@@ -227,6 +271,7 @@ export class Client extends Requests {
         }
         const body = redeemBody(approval.token, tool, approved, run.proposal.preconditions);
         const key = newKey();
+        run.redeemKeys.push(key);
         this.#write(run, "redeeming", { approval: approval.id, key, body });
         run.args = args;
         return this.#spend(run, body, key);
@@ -245,7 +290,9 @@ export class Client extends Requests {
             }
             if (verdict === "fresh")
                 return undefined;
-            if (verdict === "done" || verdict === "refused")
+            // Whoever redeemed it, another process, goes on with the call.
+            const elsewhere = verdict === "done" && this.#journal?.entry(run.name)?.redeemKeys.some((each) => !run.redeemKeys.includes(each));
+            if (!elsewhere && (verdict === "done" || verdict === "refused"))
                 this.#write(run, "over", { why: error.code });
             if (verdict === "done")
                 throw new AlreadyDone(run.name, "", { cause: error });
@@ -331,6 +378,18 @@ export class Unfinished {
 /** What is run is what was sent, whatever becomes of the caller's object meanwhile. */
 function argumentsOf(body) {
     return JSON.parse(body).proposed_arguments;
+}
+function preconditionsOf(entry) {
+    return JSON.parse(entry.headers[PRECONDITIONS] ?? "{}");
+}
+/** Tells whoever looks at the program that a call waits, for whom, and where that is decided: on standard error. */
+export function sayWhatWaits(approval) {
+    const requirements = (Array.isArray(approval.raw["requirements"]) ? approval.raw["requirements"] : []);
+    const needs = requirements
+        .filter((r) => r["status"] === "waiting" || r["status"] === "queued")
+        .map((r) => (r["role"] ? `${r["kind"]} by ${r["needed"]} × ${r["role"]}` : String(r["kind"])));
+    const text = `holdpoint: ${approval.toolName} waits for ${needs.join(", then ") || "people"}${approval.review && ": " + approval.review}`;
+    process.stderr.write(text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "?") + "\n");
 }
 /**
  * What an error of a redemption means for a call that has not begun. again: the same request may be answered otherwise later.

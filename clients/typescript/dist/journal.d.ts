@@ -11,6 +11,10 @@ export interface Entry {
     approval: string;
     redeemKey: string;
     redeemBody: string;
+    /** Of all redemptions, by whomever. */
+    redeemKeys: string[];
+    /** The call's name is the caller's own key. */
+    named: boolean;
     /** Whose "begun" counts. */
     by: string;
     /** What became of the call, once it ran. */
@@ -20,6 +24,11 @@ export interface Entry {
     why: string;
 }
 export declare function newEntry(call: string, approval?: string): Entry;
+/**
+ * Whether a call that says the same (identity), without a key of the caller's own, is this one. What was accepted at once, and
+ * only reads, may be done anew, whatever became of it.
+ */
+export declare function goesOnAs(e: Entry, sought: string): boolean;
 /** A journal in a file, which is made with mode 0600: it holds arguments and tokens. */
 export declare class Journal {
     #private;

@@ -9,9 +9,9 @@ import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { JournalError } from "./errors.js";
-import { encode, isObject } from "./wire.js";
+import { encode, identity, isObject, isRead } from "./wire.js";
 export function newEntry(call, approval = "") {
-    return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", by: "", outcome: "", milliseconds: 0, why: "" };
+    return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", redeemKeys: [], named: false, by: "", outcome: "", milliseconds: 0, why: "" };
 }
 const members = {
     proposed: ["tool", "key", "body"],
@@ -37,7 +37,7 @@ function take(e, line) {
     const text = (name) => line[name];
     switch (step) {
         case "proposed":
-            Object.assign(e, newEntry(e.call), { tool: text("tool"), key: text("key"), body: text("body"), headers: isObject(line["headers"]) ? line["headers"] : {} });
+            Object.assign(e, newEntry(e.call), { tool: text("tool"), key: text("key"), body: text("body"), named: line["named"] === true, headers: isObject(line["headers"]) ? line["headers"] : {} });
             break;
         case "waiting":
             e.approval = text("approval");
@@ -46,6 +46,7 @@ function take(e, line) {
             e.approval = text("approval");
             e.redeemKey = text("key");
             e.redeemBody = text("body");
+            e.redeemKeys = [...e.redeemKeys, e.redeemKey];
             break;
         case "begun":
             e.by = text("by");
@@ -58,6 +59,17 @@ function take(e, line) {
             e.why = text("why");
     }
     e.step = step;
+}
+/**
+ * Whether a call that says the same (identity), without a key of the caller's own, is this one. What was accepted at once, and
+ * only reads, may be done anew, whatever became of it.
+ */
+export function goesOnAs(e, sought) {
+    if (!sought || e.named || e.step === "" || e.step === "over")
+        return false;
+    if ((e.step === "begun" || e.step === "ran") && !e.approval && isRead(e.body))
+        return false;
+    return identity(e.body, e.headers) === sought;
 }
 /** A journal in a file, which is made with mode 0600: it holds arguments and tokens. */
 export class Journal {

@@ -16,11 +16,11 @@ export class Requests {
     #fetch;
     #firstPause;
     constructor(options) {
-        const url = options.url ?? process.env["HOLDPOINT_URL"] ?? "";
+        const url = options.url ?? ofEnvironment("HOLDPOINT_URL", "url");
         if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(url))
             throw new TypeError("the URL of the server is like https://holdpoint.example.com");
         this.#url = url.replace(/\/+$/, "");
-        this.#key = options.key ?? process.env["HOLDPOINT_API_KEY"] ?? "";
+        this.#key = options.key ?? ofEnvironment("HOLDPOINT_API_KEY", "agent_key");
         this.#fetch = options.fetch ?? fetch;
         this.#firstPause = options.firstPause ?? 200;
     }
@@ -247,6 +247,12 @@ export class Requests {
             throw unreachable(error);
         }
     }
+}
+function ofEnvironment(name, member) {
+    const value = process.env[name];
+    if (!value)
+        throw new HoldpointError(`${name} is not set (“holdpoint dev” writes it to .holdpoint/dev.json, as ${member})`);
+    return value;
 }
 async function bodyOf(answer) {
     const parts = [];

@@ -28,6 +28,12 @@ export declare function checkBody(tool: string, args: object, p: Proposal): stri
 /** The headers of a check. */
 export declare function checkHeaders(p: Proposal): Record<string, string>;
 export declare const PRECONDITIONS = "Holdpoint-Preconditions";
+/**
+ * What makes two proposals one call: tool, arguments, on whose behalf, session and preconditions. "" for a call that is to be
+ * apart from its equals (separate).
+ */
+export declare function identity(body: string, headers: Record<string, string>): string;
+export declare function isRead(body: string): boolean;
 /** The body of a redemption. */
 export declare function redeemBody(token: string, tool: string, args: object, preconditions?: Readonly<Record<string, string>>): string;
 /** JSON, which has no NaN: JSON.stringify would say null instead. */

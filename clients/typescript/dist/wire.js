@@ -1,4 +1,5 @@
 // What is sent and answered: a call, the decision on it, and the approval that it waits for.
+import { canonical } from "./canon.js";
 /** The body of a check. Throws TypeError for arguments that are not JSON. */
 export function checkBody(tool, args, p) {
     return encode({
@@ -19,11 +20,31 @@ export function checkBody(tool, args, p) {
 /** The headers of a check. */
 export function checkHeaders(p) {
     return {
-        ...(p.session ? { "Holdpoint-Session": p.session } : {}),
+        ...(p.session ? { [SESSION]: p.session } : {}),
         ...(p.preconditions && Object.keys(p.preconditions).length ? { [PRECONDITIONS]: encode(p.preconditions) } : {}),
     };
 }
 export const PRECONDITIONS = "Holdpoint-Preconditions";
+const SESSION = "Holdpoint-Session";
+/**
+ * What makes two proposals one call: tool, arguments, on whose behalf, session and preconditions. "" for a call that is to be
+ * apart from its equals (separate).
+ */
+export function identity(body, headers) {
+    const event = JSON.parse(body);
+    if (event["separate"])
+        return "";
+    const depends = JSON.parse(headers[PRECONDITIONS] || "{}");
+    try {
+        return canonical([event["tool_name"] ?? null, event["proposed_arguments"] ?? null, json(event["authorization_subject"]), headers[SESSION] ?? "", depends]);
+    }
+    catch {
+        return ""; // the server does not read it either
+    }
+}
+export function isRead(body) {
+    return ["public_read", "private_read"].includes(JSON.parse(body)["tool_category"]);
+}
 /** The body of a redemption. */
 export function redeemBody(token, tool, args, preconditions) {
     const depends = preconditions && Object.keys(preconditions).length ? { preconditions } : {};

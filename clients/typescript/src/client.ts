@@ -8,16 +8,22 @@
 // Each arrow is a line of the journal, if there is one, before what it announces.
 
 import { AlreadyDone, ConstraintsNotKept, EditNotUsable, HoldpointError, JournalError, NotApproved, OutcomeUnknown, Problem, Refused, Stopped, Uncertain, Unreachable, Unreported } from "./errors.js";
-import { Journal, newEntry, type Entry } from "./journal.js";
+import { goesOnAs, Journal, newEntry, type Entry } from "./journal.js";
 import { newKey, Requests, type Options } from "./requests.js";
-import { checkBody, checkHeaders, PRECONDITIONS, redeemBody, type Approval, type Json, type Outcome, type Proposal, type Redemption } from "./wire.js";
+import { checkBody, checkHeaders, identity, PRECONDITIONS, redeemBody, type Approval, type Json, type Outcome, type Proposal, type Redemption } from "./wire.js";
 
 export interface ClientOptions extends Options {
   /**
    * A file (made if it is not there) by which calls survive a crash of this process: they are Client.unfinished()
-   * afterwards, and none of them runs twice. It belongs to one agent.
+   * afterwards, and none of them runs twice. The same call, made again, goes on as the unfinished one before anything new is
+   * proposed. It belongs to one agent.
    */
   journal?: string;
+  /**
+   * Is told of each call of a guarded tool that begins to wait. When left out, a line on standard error says for whom, and
+   * where they decide; null says nothing.
+   */
+  onWait?: ((approval: Approval) => void) | null;
 }
 
 export interface GuardOptions<A extends object> extends Proposal {
@@ -61,6 +67,9 @@ interface Made {
 interface Run {
   made: Made;
   name: string; // of the call, in the journal
+  named: boolean; // name is the caller's own key
+  sought: string; // goes on as the unfinished call of the journal that says the same
+  redeemKeys: string[]; // of the redemptions that are this run's own, or were when it went on
   proposal: Proposal;
   args: Json; // as proposed; once approved, as approved
   entry: Entry | undefined; // what the journal says of it, when it goes on
@@ -73,10 +82,12 @@ export class Client extends Requests {
   readonly #journal: Journal | undefined;
   readonly #tools = new Map<string, Made>();
   readonly #live = new Set<string>();
+  readonly #onWait: (approval: Approval) => void;
 
   constructor(options: ClientOptions = {}) {
     super(options);
     this.#journal = options.journal === undefined ? undefined : new Journal(options.journal);
+    this.#onWait = options.onWait === undefined ? sayWhatWaits : (options.onWait ?? (() => {}));
   }
 
   /**
@@ -103,15 +114,16 @@ export class Client extends Requests {
     const body = checkBody(tool, args, proposal);
     const entry = key ? this.#journal?.entry(key) : undefined;
     if (entry && (entry.step !== "over" || entry.outcome) && entry.body !== body) throw new JournalError("the key belongs to another call");
-    return this.#go({ made, name: key || newKey(), proposal, args: argumentsOf(body), entry, signal, approvalId: "" });
+    const sought = this.#journal && !key ? identity(body, checkHeaders(proposal)) : "";
+    return this.#go({ made, name: key || newKey(), named: !!key, sought, redeemKeys: [], proposal, args: argumentsOf(body), entry, signal, approvalId: "" });
   }
 
   /** @internal Goes on with a call of the journal. */
   async goOn(entry: Entry, signal?: AbortSignal): Promise<unknown> {
     const made = this.#tools.get(entry.tool);
     if (!made) throw new HoldpointError(`no tool ${entry.tool} is guarded here`);
-    const preconditions = JSON.parse(entry.headers[PRECONDITIONS] ?? "{}") as Record<string, string>;
-    return this.#go({ made, name: entry.call, proposal: { preconditions }, args: argumentsOf(entry.body), entry, signal, approvalId: "" });
+    const preconditions = preconditionsOf(entry);
+    return this.#go({ made, name: entry.call, named: entry.named, sought: "", redeemKeys: [], proposal: { preconditions }, args: argumentsOf(entry.body), entry, signal, approvalId: "" });
   }
 
   /** @internal Says what became of a call that had begun. */
@@ -144,7 +156,18 @@ export class Client extends Requests {
     }
   }
 
+  /**
+   * Goes on with what an earlier start of this very call left unfinished, before anything new is proposed. What this process is
+   * busy with is another call, although it says the same.
+   */
+  #takeUp(run: Run): void {
+    const left = run.sought ? this.#journal?.unfinished().find((e) => !this.#live.has(e.call) && goesOnAs(e, run.sought)) : undefined;
+    if (!left) return;
+    Object.assign(run, { name: left.call, entry: left, args: argumentsOf(left.body), proposal: { ...run.proposal, preconditions: preconditionsOf(left) } });
+  }
+
   async #go(run: Run): Promise<unknown> {
+    this.#takeUp(run);
     if (this.#live.has(run.name)) throw new HoldpointError("a call under this key is on its way");
     this.#live.add(run.name);
     try {
@@ -166,9 +189,12 @@ export class Client extends Requests {
 
   /** Does what has to be done until the call may run, and returns its constraints. Any error means that it may not. */
   async #permit(run: Run): Promise<Json> {
-    const { entry } = run;
+    let { entry } = run;
     if (entry && (entry.step === "begun" || entry.step === "ran" || entry.outcome)) await this.#refuseSecond(entry);
     let limits: Json = {}, redeemed: Redemption | undefined, approval: Approval | undefined;
+    run.redeemKeys = [...(entry?.redeemKeys ?? [])];
+    if (run.sought && entry?.step === "waiting") approval = await this.#leftWaiting(run, entry);
+    entry = run.entry;
     if (entry?.step === "waiting" || entry?.step === "redeeming") run.approvalId = entry.approval;
     else ({ approval, limits } = await this.#propose(run));
     const proposed = run.args;
@@ -193,6 +219,26 @@ export class Client extends Requests {
     return limits;
   }
 
+  /** How the approval stands that an earlier start left waiting; undefined where the wait finds out, or for a new proposal. */
+  async #leftWaiting(run: Run, entry: Entry): Promise<Approval | undefined> {
+    let why: string;
+    try {
+      const approval = await this.get(entry.approval);
+      if (approval.status !== "expired" && approval.status !== "cancelled") return approval;
+      why = approval.status;
+    } catch (error) {
+      if (error instanceof Problem && error.status === 404) why = error.code;
+      else if (error instanceof HoldpointError && error.retryable) return undefined;
+      else throw error;
+    }
+    // It ended without anybody's no: the call that was made now is proposed.
+    this.#write(run, "over", { why });
+    this.#live.delete(run.name);
+    Object.assign(run, { name: newKey(), entry: undefined, sought: "" });
+    this.#live.add(run.name);
+    return undefined;
+  }
+
   async #refuseSecond(entry: Entry): Promise<never> {
     if (entry.step === "begun") throw new OutcomeUnknown(entry.call, entry.approval);
     if (entry.step === "ran") await this.#settle(entry, entry.outcome as Outcome, entry.milliseconds);
@@ -206,7 +252,7 @@ export class Client extends Requests {
     else {
       body = checkBody(tool, run.args, run.proposal);
       headers = checkHeaders(run.proposal);
-      this.#write(run, "proposed", { tool, key, body, headers });
+      this.#write(run, "proposed", { tool, key, body, headers, ...(run.named ? { named: true } : {}) });
     }
     const decision = await this.checkBody(body, headers, key).catch((error: unknown) => {
       if (error instanceof Problem || error instanceof Unreachable) this.#write(run, "over", { why: error instanceof Problem ? error.code : "unreachable" });
@@ -224,6 +270,7 @@ export class Client extends Requests {
 
   async #waitFor(run: Run, approval: Approval | undefined): Promise<Approval> {
     if (!approval?.final) {
+      if (approval) this.#onWait(approval);
       try {
         approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs });
       } catch (error) {
@@ -267,6 +314,7 @@ export class Client extends Requests {
     }
     const body = redeemBody(approval.token, tool, approved, run.proposal.preconditions);
     const key = newKey();
+    run.redeemKeys.push(key);
     this.#write(run, "redeeming", { approval: approval.id, key, body });
     run.args = args as Json;
     return this.#spend(run, body, key);
@@ -283,7 +331,9 @@ export class Client extends Requests {
         verdict = "fresh"; // a former answer, which is kept with its key, although the reason for it may have gone
       }
       if (verdict === "fresh") return undefined;
-      if (verdict === "done" || verdict === "refused") this.#write(run, "over", { why: error.code });
+      // Whoever redeemed it, another process, goes on with the call.
+      const elsewhere = verdict === "done" && this.#journal?.entry(run.name)?.redeemKeys.some((each) => !run.redeemKeys.includes(each));
+      if (!elsewhere && (verdict === "done" || verdict === "refused")) this.#write(run, "over", { why: error.code });
       if (verdict === "done") throw new AlreadyDone(run.name, "", { cause: error });
       throw error;
     }
@@ -371,6 +421,20 @@ export class Unfinished {
 /** What is run is what was sent, whatever becomes of the caller's object meanwhile. */
 function argumentsOf(body: string): Json {
   return (JSON.parse(body) as { proposed_arguments: Json }).proposed_arguments;
+}
+
+function preconditionsOf(entry: Entry): Record<string, string> {
+  return JSON.parse(entry.headers[PRECONDITIONS] ?? "{}") as Record<string, string>;
+}
+
+/** Tells whoever looks at the program that a call waits, for whom, and where that is decided: on standard error. */
+export function sayWhatWaits(approval: Approval): void {
+  const requirements = (Array.isArray(approval.raw["requirements"]) ? approval.raw["requirements"] : []) as Json[];
+  const needs = requirements
+    .filter((r) => r["status"] === "waiting" || r["status"] === "queued")
+    .map((r) => (r["role"] ? `${r["kind"]} by ${r["needed"]} × ${r["role"]}` : String(r["kind"])));
+  const text = `holdpoint: ${approval.toolName} waits for ${needs.join(", then ") || "people"}${approval.review && ": " + approval.review}`;
+  process.stderr.write(text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "?") + "\n");
 }
 
 /**

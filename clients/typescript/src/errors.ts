@@ -131,7 +131,7 @@ export class OutcomeUnknown extends HoldpointError {
     readonly call: string,
     readonly approvalId: string,
   ) {
-    super(`the call ${call} had begun, and it is unknown whether it ran`);
+    super(`the call ${call} had begun, and it is unknown whether it ran: look, and settle it (Client.unfinished)`);
   }
 }
 

@@ -10,7 +10,7 @@ import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { JournalError } from "./errors.js";
-import { encode, isObject, type Json } from "./wire.js";
+import { encode, identity, isObject, isRead, type Json } from "./wire.js";
 
 /** What the journal says of one call. */
 export interface Entry {
@@ -24,6 +24,10 @@ export interface Entry {
   approval: string;
   redeemKey: string;
   redeemBody: string;
+  /** Of all redemptions, by whomever. */
+  redeemKeys: string[];
+  /** The call's name is the caller's own key. */
+  named: boolean;
   /** Whose "begun" counts. */
   by: string;
   /** What became of the call, once it ran. */
@@ -34,7 +38,7 @@ export interface Entry {
 }
 
 export function newEntry(call: string, approval = ""): Entry {
-  return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", by: "", outcome: "", milliseconds: 0, why: "" };
+  return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", redeemKeys: [], named: false, by: "", outcome: "", milliseconds: 0, why: "" };
 }
 
 const members: Record<string, string[]> = {
@@ -59,7 +63,7 @@ function take(e: Entry, line: Json): void {
   const text = (name: string) => line[name] as string;
   switch (step) {
     case "proposed":
-      Object.assign(e, newEntry(e.call), { tool: text("tool"), key: text("key"), body: text("body"), headers: isObject(line["headers"]) ? line["headers"] : {} });
+      Object.assign(e, newEntry(e.call), { tool: text("tool"), key: text("key"), body: text("body"), named: line["named"] === true, headers: isObject(line["headers"]) ? line["headers"] : {} });
       break;
     case "waiting":
       e.approval = text("approval");
@@ -68,6 +72,7 @@ function take(e: Entry, line: Json): void {
       e.approval = text("approval");
       e.redeemKey = text("key");
       e.redeemBody = text("body");
+      e.redeemKeys = [...e.redeemKeys, e.redeemKey];
       break;
     case "begun":
       e.by = text("by");
@@ -80,6 +85,16 @@ function take(e: Entry, line: Json): void {
       e.why = text("why");
   }
   e.step = step;
+}
+
+/**
+ * Whether a call that says the same (identity), without a key of the caller's own, is this one. What was accepted at once, and
+ * only reads, may be done anew, whatever became of it.
+ */
+export function goesOnAs(e: Entry, sought: string): boolean {
+  if (!sought || e.named || e.step === "" || e.step === "over") return false;
+  if ((e.step === "begun" || e.step === "ran") && !e.approval && isRead(e.body)) return false;
+  return identity(e.body, e.headers) === sought;
 }
 
 /** A journal in a file, which is made with mode 0600: it holds arguments and tokens. */

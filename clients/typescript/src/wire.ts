@@ -1,5 +1,7 @@
 // What is sent and answered: a call, the decision on it, and the approval that it waits for.
 
+import { canonical } from "./canon.js";
+
 /** Any JSON object. */
 export type Json = Record<string, unknown>;
 
@@ -48,12 +50,32 @@ export function checkBody(tool: string, args: object, p: Proposal): string {
 /** The headers of a check. */
 export function checkHeaders(p: Proposal): Record<string, string> {
   return {
-    ...(p.session ? { "Holdpoint-Session": p.session } : {}),
+    ...(p.session ? { [SESSION]: p.session } : {}),
     ...(p.preconditions && Object.keys(p.preconditions).length ? { [PRECONDITIONS]: encode(p.preconditions) } : {}),
   };
 }
 
 export const PRECONDITIONS = "Holdpoint-Preconditions";
+const SESSION = "Holdpoint-Session";
+
+/**
+ * What makes two proposals one call: tool, arguments, on whose behalf, session and preconditions. "" for a call that is to be
+ * apart from its equals (separate).
+ */
+export function identity(body: string, headers: Record<string, string>): string {
+  const event = JSON.parse(body) as Json;
+  if (event["separate"]) return "";
+  const depends: unknown = JSON.parse(headers[PRECONDITIONS] || "{}");
+  try {
+    return canonical([event["tool_name"] ?? null, event["proposed_arguments"] ?? null, json(event["authorization_subject"]), headers[SESSION] ?? "", depends]);
+  } catch {
+    return ""; // the server does not read it either
+  }
+}
+
+export function isRead(body: string): boolean {
+  return ["public_read", "private_read"].includes((JSON.parse(body) as Json)["tool_category"] as string);
+}
 
 /** The body of a redemption. */
 export function redeemBody(token: string, tool: string, args: object, preconditions?: Readonly<Record<string, string>>): string {

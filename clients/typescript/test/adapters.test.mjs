@@ -9,7 +9,7 @@ import * as vercel from "../dist/vercel-ai.js";
 import { ACCEPTED, APPROVED, EDITED, hangsUp, message, PENDING, problem, REDEEMED, REFUSED, says, serve, streams, WAITING } from "./standin.mjs";
 
 const OK = says(200, {});
-const client = (server) => new Client({ url: server.url, key: "hp_test", firstPause: 5 });
+const client = (server) => new Client({ url: server.url, key: "hp_test", firstPause: 5, onWait: null });
 const call = { toolCall: { callId: "call_1" } };
 const permits = (approval = APPROVED) => [says(202, WAITING), streams([message(approval)]), says(200, REDEEMED)];
 const keys = (server) => server.seen.map((request) => request.headers["idempotency-key"]);

@@ -12,7 +12,7 @@ import { Client, digest } from "../dist/index.js";
 
 const [command, first, ...rest] = process.argv.slice(2);
 const options = Object.fromEntries(rest.map((word) => word.split("=", 2)).map(([name, value]) => [name, value ?? ""]));
-const hp = new Client(process.env.JOURNAL ? { journal: process.env.JOURNAL } : {});
+const hp = new Client({ onWait: null, ...(process.env.JOURNAL ? { journal: process.env.JOURNAL } : {}) });
 const say = (what) => writeSync(1, JSON.stringify(what) + "\n");
 
 const tool = hp.guard(

@@ -10,7 +10,7 @@ import { ACCEPTED, APPROVED, DENIED, EDITED, hangsUp, message, PENDING, problem,
 
 const OK = says(200, {});
 const followed = (...approvals) => streams(approvals.map(message));
-const client = (server, more) => new holdpoint.Client({ url: server.url, key: "hp_test", firstPause: 5, ...more });
+const client = (server, more) => new holdpoint.Client({ url: server.url, key: "hp_test", firstPause: 5, onWait: null, ...more });
 
 /** A tool that notes what it ran with. */
 function tool(hp, { does, ...options } = {}) {
@@ -340,4 +340,107 @@ test("a journal that cannot be written", async (t) => {
   const { pay, ran } = tool(client(server, { journal: "/dev/full" }));
   await assert.rejects(pay({ amount: 1 }), holdpoint.JournalError);
   assert.deepEqual([ran, server.seen], [[], []]);
+});
+
+// --- the same call again, without a key
+
+function again(server, journal, more) {
+  const hp = client(server, { journal, ...more });
+  return { hp, ...tool(hp) };
+}
+
+test("the same call goes on with what was approved meanwhile", async (t) => {
+  const server = await serve(t, says(200, APPROVED), says(200, REDEEMED), OK, says(202, WAITING), followed(DENIED));
+  const { hp, pay, ran } = again(server, journalOf(t, PROPOSED, WAITS));
+  assert.equal(await pay({ amount: 1 }), "paid");
+  assert.deepEqual([ran, hp.unfinished()], [[1], []]);
+  await assert.rejects(pay({ amount: 1 }), holdpoint.NotApproved); // the first is finished: this is another
+  assert.deepEqual([server.lines()[0], server.lines()[3], ran], ["GET /v1/approvals/apr_1", "POST /v1/pre-tool-check", [1]]);
+});
+
+test("the same call goes on waiting", async (t) => {
+  const told = [], server = await serve(t, says(200, PENDING), followed(APPROVED), says(200, REDEEMED), OK);
+  const { pay } = again(server, journalOf(t, PROPOSED, WAITS), { onWait: (approval) => told.push(approval.id) });
+  assert.equal(await pay({ amount: 1 }), "paid");
+  assert.deepEqual(told, ["apr_1"]);
+});
+
+test("another call is another", async (t) => {
+  const server = await serve(t, says(200, ACCEPTED));
+  const { hp, pay } = again(server, journalOf(t, PROPOSED, WAITS));
+  await pay({ amount: 2 });
+  assert.deepEqual([server.lines(), hp.unfinished().length], [["POST /v1/pre-tool-check"], 1]);
+});
+
+test("the same call that had begun is refused, that ran is reported", async (t) => {
+  let server = await serve(t, OK, says(200, ACCEPTED));
+  const { hp, pay, ran } = again(server, journalOf(t, PROPOSED, WAITS, REDEEMS, BEGUN));
+  await assert.rejects(pay({ amount: 1 }), { name: "OutcomeUnknown", message: /settle it/ });
+  assert.deepEqual([ran, server.seen], [[], []]);
+  await hp.unfinished()[0].settle("failed");
+  assert.equal(await pay({ amount: 1 }), "paid");
+
+  server = await serve(t, OK);
+  const done = again(server, journalOf(t, PROPOSED, WAITS, REDEEMS, BEGUN, { step: "ran", outcome: "succeeded", ms: 7 }));
+  await assert.rejects(done.pay({ amount: 1 }), { name: "AlreadyDone", outcome: "succeeded" });
+  assert.deepEqual([done.ran, server.lines(), done.hp.unfinished()], [[], ["POST /v1/executions"], []]);
+});
+
+test("what ended without a no is proposed anew, a no is told", async (t) => {
+  for (const ended of [says(200, { ...PENDING, status: "expired" }), says(200, { ...PENDING, status: "cancelled" }), problem(404, "not_found")]) {
+    const server = await serve(t, ended, says(200, ACCEPTED));
+    const { hp, pay, ran } = again(server, journalOf(t, PROPOSED, WAITS));
+    assert.equal(await pay({ amount: 1 }), "paid");
+    assert.deepEqual([ran, hp.unfinished()], [[1], []]);
+    assert.notEqual(server.seen[1].headers["idempotency-key"], "c");
+  }
+  const { hp, pay, ran } = again(await serve(t, says(200, DENIED)), journalOf(t, PROPOSED, WAITS));
+  await assert.rejects(pay({ amount: 1 }), holdpoint.NotApproved);
+  assert.deepEqual([ran, hp.unfinished()], [[], []]);
+});
+
+test("two equal calls at once are two", async (t) => {
+  const steps = {
+    "GET /v1/approvals/apr_1": says(200, PENDING), "GET /v1/approvals/apr_1/events": followed(APPROVED), "POST /v1/pre-tool-check": says(200, ACCEPTED),
+    "POST /v1/tokens/redeem": says(200, REDEEMED), "POST /v1/executions": OK,
+  };
+  const scripted = await serve(t, (response, request) => steps[`${request.method} ${request.url}`](response));
+  const { hp, pay, ran } = again(scripted, journalOf(t, PROPOSED, WAITS));
+  await Promise.all([pay({ amount: 1 }), pay({ amount: 1 })]);
+  assert.deepEqual([ran, hp.unfinished()], [[1, 1], []]);
+  assert.equal(scripted.lines().filter((line) => line === "POST /v1/pre-tool-check").length, 1);
+});
+
+test("what another process redeems stays its own", async (t) => {
+  const journal = journalOf(t, PROPOSED, WAITS);
+  const meanwhile = (response) => {
+    appendFileSync(journal, `\n${JSON.stringify({ call: "c", ...REDEEMS })}\n`);
+    problem(409, "token_used")(response);
+  };
+  const { hp, pay, ran } = again(await serve(t, says(200, APPROVED), meanwhile), journal);
+  await assert.rejects(pay({ amount: 1 }), holdpoint.AlreadyDone);
+  assert.deepEqual([ran, hp.unfinished().map((left) => left.state)], [[], ["redeeming"]]);
+});
+
+test("says what waits, once, on standard error", async (t) => {
+  const requirements = [{ kind: "review", role: "finance", needed: 2, status: "waiting" }, { kind: "human", status: "queued" }];
+  const waiting = { ...PENDING, tool_name: "p\u001bay", requirements, links: { review: "http://h/approvals/apr_1" }, resumption_token: "TOKEN" };
+  const server = await serve(t, says(202, { ...WAITING, approval: waiting }), followed(APPROVED), says(200, REDEEMED), OK);
+  const written = t.mock.method(process.stderr, "write", () => true);
+  await tool(new holdpoint.Client({ url: server.url, key: "hp_test" })).pay({ amount: 1 });
+  assert.deepEqual(written.mock.calls.map((call) => call.arguments[0]), ["holdpoint: p?ay waits for review by 2 × finance, then human: http://h/approvals/apr_1\n"]);
+});
+
+test("without a key", () => {
+  const { HOLDPOINT_URL: url, HOLDPOINT_API_KEY: key } = process.env;
+  delete process.env.HOLDPOINT_API_KEY;
+  delete process.env.HOLDPOINT_URL;
+  try {
+    assert.throws(() => new holdpoint.Client(), { message: /^HOLDPOINT_URL is not set .*dev.json, as url/ });
+    assert.throws(() => new holdpoint.Client({ url: "http://127.0.0.1:1" }), { message: /^HOLDPOINT_API_KEY is not set .*dev.json, as agent_key/ });
+    assert.ok(new holdpoint.Client({ url: "http://127.0.0.1:1", key: "" }));
+  } finally {
+    if (url !== undefined) process.env.HOLDPOINT_URL = url;
+    if (key !== undefined) process.env.HOLDPOINT_API_KEY = key;
+  }
 });

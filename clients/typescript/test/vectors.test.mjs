@@ -7,9 +7,9 @@ import test from "node:test";
 import { canonical, Decision, digest, InvalidToken, InvalidWebhook, Problem, verifyToken, verifyWebhook } from "../dist/index.js";
 import { verdictOf } from "../dist/client.js";
 import { problemOf } from "../dist/errors.js";
-import { Journal } from "../dist/journal.js";
+import { goesOnAs, Journal } from "../dist/journal.js";
 import { messages } from "../dist/sse.js";
-import { redemptionOf } from "../dist/wire.js";
+import { identity, redemptionOf } from "../dist/wire.js";
 
 const vectors = (name) => JSON.parse(readFileSync(new URL("../../testdata/" + name, import.meta.url), "utf8"));
 const camel = (name) => name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
@@ -70,6 +70,19 @@ test("journals", () => {
     }
   } finally {
     rmSync(dir, { recursive: true });
+  }
+});
+
+test("which unfinished call a call goes on as", (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "holdpoint-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  for (const [i, c] of vectors("goes_on.json").cases.entries()) {
+    const path = join(dir, String(i));
+    writeFileSync(path, c.text);
+    const journal = new Journal(path), sought = identity(c.body, c.headers);
+    const found = journal.unfinished().find((e) => !c.live.includes(e.call) && goesOnAs(e, sought));
+    assert.equal(found?.call ?? "", c.want, c.name);
+    journal.close();
   }
 });
 

@@ -43,7 +43,7 @@ func run(command, first string, rest []string) error {
 		name, value, _ := strings.Cut(word, "=")
 		options[name] = value
 	}
-	c := &holdpoint.Client{URL: os.Getenv("HOLDPOINT_URL"), Key: os.Getenv("HOLDPOINT_API_KEY")}
+	c := &holdpoint.Client{URL: os.Getenv("HOLDPOINT_URL"), Key: os.Getenv("HOLDPOINT_API_KEY"), OnWait: func(holdpoint.Approval) {}}
 	if path := os.Getenv("JOURNAL"); path != "" {
 		journal, err := holdpoint.OpenJournal(path)
 		if err != nil {

@@ -1,0 +1,130 @@
+package holdpoint
+
+import (
+	"errors"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTheSameCallGoesOn: a call without a key goes on as the unfinished one that says the
+// same; once that is over, an equal call is another.
+func TestTheSameCallGoesOn(t *testing.T) {
+	ok, replayed := answer(200, `{}`), answer(200, strings.Replace(redeemed, "{", `{"replayed":true,`, 1))
+	status := func(is string) step { return answer(200, strings.Replace(pending, "pending", is, 1)) }
+	for name, c := range map[string]struct {
+		lines []string
+		steps []step
+		ran   []int
+		want  func(error) bool
+		first string // request
+		left  string
+	}{
+		"proposed":            {nil, []step{answer(202, waiting), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, "POST /v1/pre-tool-check", ""},
+		"approved meanwhile":  {[]string{waits}, []step{answer(200, wanted), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
+		"still waiting":       {[]string{waits}, []step{answer(200, pending), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
+		"denied meanwhile":    {[]string{waits}, []step{status("denied"), streams(strings.Replace(pending, "pending", "denied", 1))}, nil, isRefused("t was not approved: denied"), "GET /v1/approvals/apr_1", ""},
+		"expired meanwhile":   {[]string{waits}, []step{status("expired"), answer(200, accepted)}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
+		"cancelled meanwhile": {[]string{waits}, []step{status("cancelled"), answer(200, accepted)}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
+		"unknown there":       {[]string{waits}, []step{problemStep(404, "not_found"), answer(200, accepted)}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
+		"redeeming":           {[]string{waits, redeems}, []step{replayed, ok}, []int{5}, isNil, "POST /v1/tokens/redeem", ""},
+		"begun":               {[]string{waits, redeems, begun}, nil, nil, is(ErrOutcomeUnknown), "", "begun"},
+		"ran":                 {[]string{waits, redeems, begun, hasRun}, []step{ok}, nil, isDone, "POST /v1/executions", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, tool := newTool(t, crashed(t, c.lines...), c.steps...)
+			if _, err := tool.Call(ctx, numbered{1}); !slices.Equal(tool.ran, c.ran) || !c.want(err) {
+				t.Errorf("ran %v, error %v", tool.ran, err)
+			}
+			if lines := s.lines(); len(lines) != len(c.steps) || len(lines) > 0 && lines[0] != c.first {
+				t.Errorf("requests: %q", lines)
+			}
+			left, err := tool.Client.Unfinished()
+			if err != nil || (len(left) == 0) != (c.left == "") || len(left) > 0 && left[0].State != c.left {
+				t.Errorf("unfinished: %+v, %v", left, err)
+			}
+			if c.left == "" {
+				s.mu.Lock()
+				s.steps = append(s.steps[:len(s.seen)], answer(200, accepted))
+				s.mu.Unlock()
+				if _, err := tool.Call(ctx, numbered{1}); err != nil || s.lines()[len(c.steps)] != "POST /v1/pre-tool-check" {
+					t.Errorf("the next equal call: %v, %q", err, s.lines())
+				}
+			}
+		})
+	}
+}
+
+// TestTwoEqualCallsAtOnce: neither goes on as what the other is busy with.
+func TestTwoEqualCallsAtOnce(t *testing.T) {
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	s, tool := newTool(t, crashed(t, waits), func(w http.ResponseWriter, r *http.Request, body string) {
+		close(asked)
+		<-goOn
+		answer(200, wanted)(w, r, body)
+	}, answer(200, accepted), streams(wanted), answer(200, redeemed), answer(200, `{}`))
+	first := make(chan error, 1)
+	go func() {
+		_, err := tool.Call(ctx, numbered{1})
+		first <- err
+	}()
+	<-asked
+	_, second := tool.Call(ctx, numbered{1})
+	close(goOn)
+	if err := errors.Join(<-first, second); err != nil || !slices.Equal(tool.ran, []int{1, 1}) {
+		t.Errorf("ran %v, %v", tool.ran, err)
+	}
+	if s.lines()[1] != "POST /v1/pre-tool-check" {
+		t.Errorf("requests %q", s.lines())
+	}
+}
+
+// TestWhatAnotherProcessRedeems stays its own.
+func TestWhatAnotherProcessRedeems(t *testing.T) {
+	journal := crashed(t, waits)
+	_, other := newTool(t, journal)
+	_, tool := newTool(t, journal, answer(200, wanted), streams(wanted), func(w http.ResponseWriter, r *http.Request, body string) {
+		id, key, sent := "apr_1", "k", `{"token":"OLD"}`
+		if err := other.Client.Journal.write(line{Call: "c", Step: stepRedeeming, Approval: &id, Key: &key, Body: &sent}); err != nil {
+			t.Error(err)
+		}
+		problemStep(409, "token_used")(w, r, body)
+	})
+	if _, err := tool.Call(ctx, numbered{1}); !isDone(err) || len(tool.ran) != 0 {
+		t.Errorf("ran %v, %v", tool.ran, err)
+	}
+	if by, err := other.Client.Journal.begin("c"); err != nil || by == "" {
+		t.Errorf("the other cannot begin: %v", err)
+	}
+}
+
+func TestSaysWhatWaits(t *testing.T) {
+	_, tool := newTool(t, filepath.Join(t.TempDir(), "journal"), answer(202, waiting), streams(wanted), answer(200, redeemed), answer(200, `{}`))
+	var told []string
+	tool.Client.OnWait = func(a Approval) { told = append(told, a.ID) }
+	if _, err := tool.Call(ctx, numbered{1}); err != nil || !slices.Equal(told, []string{"apr_1"}) {
+		t.Errorf("told %q, %v", told, err)
+	}
+	a := Approval{ToolName: "p\x1bay", Token: "TOKEN", Links: Links{Review: "http://h/approvals/apr_1"}, Requirements: []Requirement{
+		{Kind: "answer", Status: "satisfied"}, {Kind: "review", Role: "finance", Needed: 2, Status: "waiting"}, {Kind: "human", Status: "queued"},
+	}}
+	if got, want := waitsFor(a), "holdpoint: p?ay waits for review by 2 × finance, then human: http://h/approvals/apr_1"; got != want {
+		t.Errorf("got %q", got)
+	}
+	if got, want := waitsFor(Approval{ToolName: "pay"}), "holdpoint: pay waits for people"; got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWithoutKeyOrURL(t *testing.T) {
+	_, c := newWire(t, problemStep(401, "unauthenticated"))
+	c.Key = ""
+	if _, err := c.Check(ctx, Event{}); err == nil || !strings.Contains(err.Error(), "HOLDPOINT_API_KEY") || !strings.Contains(err.Error(), "agent_key") {
+		t.Errorf("without a key: %v", err)
+	}
+	if _, err := (&Client{}).Check(ctx, Event{}); err == nil || !strings.Contains(err.Error(), "HOLDPOINT_URL") {
+		t.Errorf("without a URL: %v", err)
+	}
+}
