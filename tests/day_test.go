@@ -151,6 +151,7 @@ func TestDayInTheLife(t *testing.T) {
 	d.step("300 people and 3 groups from the directory", "SCIM", d.directory)
 	d.step("one of them signs in by single sign-on, and decides", "OpenID Connect", func() { d.signsIn(provider) })
 	d.step("2,000 agents", "`apply -f agents`", d.agents)
+	d.step("a change of the policy, proposed by one and approved by another", "`changes require`, `policy propose`, a vote", d.policyChange)
 	d.step("another data key, from new to the former's retirement", "`keys new`, `use`, `reseal`, `retire`", d.dataKey)
 	d.step("an upgrade, one process after another", "`migrate`, SIGTERM, `serve`, `worker`", d.upgrade)
 	d.step("the primary is killed, the standby promoted", "SIGKILL, `pg_promote()`", func() {
@@ -289,6 +290,47 @@ func (d *day) agents() {
 func (d *day) must(args ...string) string {
 	d.t.Helper()
 	return must(d.t, append(d.operator(), "HOLDPOINT_PUBLIC_URL="+d.cluster.urls[0]), "", args...)
+}
+
+// policyChange has a policy that refuses a tool proposed by somebody, who does not decide about it,
+// and approved by somebody else: every gate judges by it then, and by nothing before.
+func (d *day) policyChange() {
+	author, other := d.Reviewers[0], d.Reviewers[1]
+	for _, p := range []person{author, other} {
+		d.must("user", "set", p.Email, "--add-role", "policy-owner", "--allow-unknown-role")
+	}
+	d.must("changes", "require", "policy", "--role", "policy-owner", "--expires-in", "1h")
+	text := strings.NewReplacer(`"0"`, `"of the day"`, "2026-01-01", "2026-01-02", "rules: []", `rules: [{id: none-abroad, description: Nothing is wired abroad., match: {tool_name: wire_abroad, environment: "*"}, outcome: DENY}]`).Replace(allowingPolicy)
+	proposed := filepath.Join(d.dir, "proposed.yaml")
+	if err := os.WriteFile(proposed, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	said := d.must("policy", "propose", proposed, "--author", author.Email, "--reason", "nothing is wired abroad")
+	_, id, found := strings.Cut(said, "/approvals/")
+	if !found {
+		d.t.Fatalf("policy propose: %s", said)
+	}
+	call := func(at string) answer { return d.agent(d.t).at(at).propose(event("wire_abroad", "accept", nil)) }
+	for _, at := range d.cluster.urls {
+		call(at).want(d.t, 200)
+	}
+	id = strings.TrimSpace(id)
+	reads := d.anew(d.t, other)
+	waits := reads.get(id)
+	if got := d.anew(d.t, author).vote(waits, "approve"); got.Status != 403 {
+		d.t.Errorf("whoever has written it decides: %s", got)
+	}
+	reads.approve(waits)
+	for _, at := range d.cluster.urls {
+		eventually(d.t, settleWithin, "the gate refuses by it", func() bool { return strings.Contains(string(call(at).Body), "none-abroad") })
+	}
+	if n := number(d.t, d.OwnerURL, `SELECT count(*) FROM active_documents WHERE kind = 'policy' AND approval_id = '`+id+`'`); n != 1 {
+		d.t.Errorf("the policy is in force by another approval than %s", id)
+	}
+	// The file that every process reads has it from now on, so that none proposes the former one.
+	if err := os.WriteFile(filepath.Join(d.dir, "policy.yaml"), []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // dataKey changes the data key of everything that runs.
