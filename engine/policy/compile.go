@@ -18,6 +18,8 @@ import (
 type compiler struct {
 	*reporter
 	options Options
+	// misspelt are the paths of fields that were reported in the place of a missing one.
+	misspelt map[string]bool
 }
 
 // fail reports a problem at n.
@@ -30,13 +32,33 @@ func (c *compiler) warn(n source.Node, code, message, hint string) {
 	c.report(n.Problem(code, message, hint), true)
 }
 
-// need is the member of this name, or a problem.
+// need is the member of this name, or a problem: one, where the name is misspelt.
 func (c *compiler) need(n source.Node, name string) (source.Node, bool) {
 	m, ok := n.Get(name)
-	if !ok {
-		c.fail(n, "missing", "the field "+strconv.Quote(name)+" is missing", "")
+	if ok {
+		return m, true
 	}
-	return m, ok
+	for other := range n.Members() {
+		if means(other.Name, name) {
+			c.report(other.KeyProblem("missing", "the field "+strconv.Quote(name)+" is missing, and there is no field "+quote(other.Name), "did you mean "+strconv.Quote(name)+"?"), false)
+			if c.misspelt == nil {
+				c.misspelt = map[string]bool{}
+			}
+			c.misspelt[other.Path] = true
+			return m, false
+		}
+	}
+	c.fail(n, "missing", "the field "+strconv.Quote(name)+" is missing", "")
+	return m, false
+}
+
+// bundleFields are those of a bundle beside its rules.
+var bundleFields = []string{"version", "generated_at", "expires_at", "rules", "defaults", "signature"}
+
+// means reports whether a field that there is not is another one, misspelt.
+func means(text, field string) bool {
+	known := slices.Contains(ruleFields, text) || slices.Contains(matchFields, text) || slices.Contains(bundleFields, text)
+	return !known && (len(field) > 3 || strings.EqualFold(text, field)) && nearest(text, []string{field}) != ""
 }
 
 // text reads a string, or reports that it is none.

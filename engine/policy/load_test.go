@@ -73,7 +73,7 @@ func TestLoadErrors(t *testing.T) {
 		{"defaults without outcome", edit(`{"outcome": "DENY"},`, "{},"), "3:13 missing", "outcome"},
 		{"lower-case default", edit(`"DENY"`, `"deny"`), "3:25 unknown_outcome", "write DENY"},
 		{"event outcome", edit(`"ALLOW"`, `"KILL_SWITCH"`), "5:93 unknown_outcome a", "not an outcome that a policy can decide"},
-		{"no rules", edit(`"rules"`, `"rulez"`), "1:1 missing", "rules"},
+		{"no rules", edit(`"rules"`, `"rulez"`), "4:1 missing", "did you mean \"rules\"?"},
 		{"rules no array", "{\"version\":\"1\",\"generated_at\":\"2026\",\"expires_at\":\"2099\",\"defaults\":{\"outcome\":\"DENY\"},\n\"rules\":{}}", "2:9 type", "rules has to be an array"},
 		{"rule no object", bundleOf("5"), "5:1 type rules[0]", "a rule has to be an object"},
 		{"no id", bundleOf(`{"description":"d","match":{"tool_name":"*","environment":"*"},"outcome":"DENY"}`), "5:1 missing rules[0]", `"id" is missing`},
@@ -128,6 +128,7 @@ func TestLoadErrors(t *testing.T) {
 		{"within too long", bundleOf(ruleOf("a", "", "", `, "outcome": "REQUIRE_HUMAN", "approval": {"within": "2h", "expires_in": "1h"}`)), "5:133 approval_times a", "longer than"},
 		{"escalation too late", bundleOf(ruleOf("a", "", "", `, "outcome": "REQUIRE_HUMAN", "approval": {"expires_in": "1h", "escalation": [{"after": "2h", "role": "m"}]}`)), "5:168 approval_times a", "after approval.expires_in"},
 		{"escalations out of order", bundleOf(ruleOf("a", "", "", `, "outcome": "REQUIRE_HUMAN", "approval": {"escalation": [{"after": "2h", "role": "m"},{"after": "1h", "role": "m"}]}`)), "5:177 approval_times a", "in order of time"},
+		{"a misspelt field is one mistake", strings.Replace(bundleOf(ruleOf("a", "", "", "")), `"outcome": "ALLOW"`, `"outcom": "ALLOW"`, 1), "5:82 missing a", `did you mean "outcome"?`},
 		{"approval of an ALLOW", bundleOf(ruleOf("a", "", "", `, "approval": {"quorum": 2}`)), "5:114 approval_without_wait a", "waits for nobody"},
 	} {
 		b, problems := policy.Load([]byte(tt.text), policy.Options{File: "p.json", Now: now})

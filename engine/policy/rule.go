@@ -141,7 +141,7 @@ func (c *compiler) readRule(n source.Node) rule {
 // unknown warns of fields that mean nothing, or something else than meant.
 func (c *compiler) unknown(n source.Node, what string, known []string) {
 	for m := range n.Members() {
-		if slices.Contains(known, m.Name) {
+		if slices.Contains(known, m.Name) || c.misspelt[m.Path] {
 			continue
 		}
 		hint := "it changes nothing"
