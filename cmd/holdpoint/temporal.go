@@ -72,16 +72,19 @@ func temporalCause(cfg config.Config, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &missing):
-		return fmt.Errorf("%w: temporal operator namespace create -n %s --retention 72h makes it", err, cfg.TemporalNamespace)
+		return fmt.Errorf("temporal_namespace: there is none of the name %s at %s: temporal operator namespace create -n %[1]s --retention 72h makes it (%[3]w)", cfg.TemporalNamespace, cfg.TemporalAddress, err)
 	case errors.As(err, &refused):
 		return fmt.Errorf("%w: temporal_api_key, or the certificate of temporal_tls, is not one that may use the namespace %s", err, cfg.TemporalNamespace)
 	case cfg.ToTemporal == nil && strings.Contains(err.Error(), "error reading server preface"):
-		return fmt.Errorf("%s closes connections without TLS: is temporal_tls missing? (%w)", cfg.TemporalAddress, err)
+		return fmt.Errorf("temporal_address: %s closes connections without TLS: is temporal_tls missing? (%w)", cfg.TemporalAddress, err)
 	}
 	if cfg.ToTemporal != nil && slices.ContainsFunc(hungUp, func(text string) bool { return strings.Contains(err.Error(), text) }) {
-		return fmt.Errorf("%s: %w: is the certificate in temporal_tls.cert_file one that Temporal takes?", cfg.TemporalAddress, err)
+		return fmt.Errorf("temporal_address %s: %w: is the certificate in temporal_tls.cert_file one that Temporal takes?", cfg.TemporalAddress, err)
 	}
-	return fmt.Errorf("%s: %w", cfg.TemporalAddress, err)
+	if cfg.ToTemporal != nil && strings.Contains(err.Error(), "first record does not look like a TLS handshake") {
+		return fmt.Errorf("temporal_address %s: it answers without TLS: is temporal_tls set for another server? (%w)", cfg.TemporalAddress, err)
+	}
+	return fmt.Errorf("temporal_address %s: %w", cfg.TemporalAddress, err)
 }
 
 // hungUp is what comes of a server that does not take the certificate of this process: it

@@ -153,8 +153,6 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	running.Go(func() { runStreams(ctx, streams) })
 	relay := &worker.Relay{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { relay.Run(ctx) })
-	reconciler := &worker.Reconciler{Store: s, Temporal: temporal, Logger: log}
-	running.Go(func() { reconciler.Run(ctx) })
 	deadlines := &worker.Deadlines{Store: s, Settler: settle.Settler, Logger: log, Ready: reachable(temporal)}
 	running.Go(func() { deadlines.Run(ctx) })
 	dispatcher := &worker.Dispatcher{Store: s, Temporal: temporal, Logger: log}
@@ -172,6 +170,8 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 
 	if w := startPolling(ctx, polling, func(err error) error { return temporalCause(cfg, err) }, log); w != nil {
 		reached(&watched.temporal, reachable(temporal))
+		reconciler := &worker.Reconciler{Store: s, Temporal: temporal, Logger: log}
+		running.Go(func() { reconciler.Run(ctx) })
 		ready()
 		<-ctx.Done()
 		w.Stop()

@@ -26,6 +26,9 @@ type Reconciler struct {
 
 const sweepBatch = 50
 
+// saidEvery is how often it is said that looks fail.
+const saidEvery = time.Minute
+
 // Run reconciles until ctx ends: at every look it asks for the workflows of a part of
 // all pending approvals. Where some of a part are lost others may be, too, and the next
 // look follows at once, until all have been looked at.
@@ -36,12 +39,13 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	after := ""
+	after, said := "", time.Time{}
 	for {
 		var err error
 		var lost int
-		if after, lost, err = r.look(ctx, after); err != nil && ctx.Err() == nil {
-			r.Logger.Warn("approvals cannot be reconciled with Temporal", "error", err)
+		if after, lost, err = r.look(ctx, after); err != nil && ctx.Err() == nil && time.Since(said) > saidEvery {
+			r.Logger.Warn("approvals cannot be reconciled with Temporal; it is tried again", "error", err)
+			said = time.Now()
 		}
 		if lost > 0 && after != "" && err == nil && ctx.Err() == nil {
 			continue
