@@ -29,7 +29,7 @@ type where struct {
 // open opens the database as the role that owns it; with seals, so that it can
 // read and write what is encrypted.
 func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, error) {
-	cfg := store.Config{MaxConns: 4}
+	cfg := store.Config{MaxConns: 4, Setting: "database_admin_url"}
 	if w.Data != "" {
 		running, err := readDevFile(w.Data)
 		if err == nil && seals {

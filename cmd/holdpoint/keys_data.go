@@ -270,7 +270,7 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 	if len(keys.IDs()) == 1 {
 		return fmt.Errorf("%s has one data key, which seals: there is none to retire", k.File)
 	}
-	s, err := openSchema(ctx, store.Config{URL: cfg.DatabaseAdminURL, Sealer: keys.Sealer(), MaxConns: 4})
+	s, err := openSchema(ctx, store.Config{URL: cfg.DatabaseAdminURL, Setting: "database_admin_url", Sealer: keys.Sealer(), MaxConns: 4})
 	if err != nil {
 		return err
 	}

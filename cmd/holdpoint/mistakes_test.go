@@ -52,6 +52,10 @@ func TestTypicalMistakes(t *testing.T) {
 			}
 		})
 	}
+	cfg, err := config.Load("", []string{"HOLDPOINT_DATABASE_URL=postgres://app@db/holdpoint", "HOLDPOINT_DATA_KEY_FILE=" + dir})
+	if err = checked(&cfg, err, config.Database|config.DataKey); err == nil || err.Error() != "data_key_file: read "+dir+": is a directory" {
+		t.Errorf("a directory for a key: %v", err)
+	}
 	if _, err := config.Load(dir, nil); err == nil || strings.Count(err.Error(), "\n") > 0 {
 		t.Errorf("a directory: %v", err)
 	}

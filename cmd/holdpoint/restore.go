@@ -63,7 +63,7 @@ func (r *restoreCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	restoring := backup.Restoring{Dir: r.From, URL: cfg.DatabaseAdminURL, LoseTail: r.LoseTail, By: access.By{Actor: operator()}, Open: func(ctx context.Context) (*store.Store, error) {
-		return store.Open(ctx, store.Config{URL: cfg.DatabaseAdminURL, Sealer: cfg.Sealer, MaxConns: 4, Timeout: restoreTimeout})
+		return store.Open(ctx, store.Config{URL: cfg.DatabaseAdminURL, Setting: "database_admin_url", Sealer: cfg.Sealer, MaxConns: 4, Timeout: restoreTimeout})
 	}}
 	if restoring.Keys, err = r.keys(cfg); err != nil {
 		return err

@@ -112,6 +112,9 @@ func (r Endpoints) reachable(kind string, target notify.Target) []error {
 	}
 	// The worker would refuse it each time; Check has judged the scheme.
 	if _, err := (outbound.Config{AllowPrivate: r.AllowPrivate, AllowHTTP: true}).CheckURL(target.URL); err != nil {
+		if errors.Is(err, outbound.ErrForbiddenAddress) {
+			err = errors.New("the address is not a public one: outbound_allow_private has the networks that may be told all the same")
+		}
 		return []error{fmt.Errorf("url: %w", err)}
 	}
 	return nil

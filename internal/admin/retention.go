@@ -349,7 +349,7 @@ func (r Retention) person(ctx context.Context, text string) (engine.Person, erro
 		p, _, err = r.Store.People.ByEmail(ctx, strings.ToLower(text))
 	}
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable) {
-		return p, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such person."}
+		return p, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: fmt.Sprintf("There is nobody with the id or address %.300q.", text)}
 	}
 	return p, err
 }

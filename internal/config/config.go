@@ -358,6 +358,11 @@ func (c *Config) Check(need Need) error {
 	for _, err := range c.Routing.Check() {
 		errs = append(errs, fmt.Errorf("routing.%w", err))
 	}
+	told := slices.Clone(errs) // what cannot be read is not missing as well
+	errs = slices.DeleteFunc(errs, func(err error) bool {
+		name, _, missing := strings.Cut(err.Error(), ": it is missing")
+		return missing && slices.ContainsFunc(told, func(other error) bool { return strings.HasPrefix(other.Error(), name+"_file: ") })
+	})
 	return errors.Join(errs...)
 }
 

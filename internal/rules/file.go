@@ -32,14 +32,14 @@ type content [sha256.Size]byte
 func (f *file) read() ([]byte, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.kind, err)
+		return nil, fmt.Errorf("%s_file: %w", f.kind, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %s is not a file", f.kind, f.path)
+		return nil, fmt.Errorf("%s_file: %s is not a file", f.kind, f.path)
 	}
 	opened, err := os.Open(f.path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.kind, err)
+		return nil, fmt.Errorf("%s_file: %w", f.kind, err)
 	}
 	defer func() { _ = opened.Close() }()
 	data, err := io.ReadAll(io.LimitReader(opened, canon.MaxBytes+1))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"holdpoint/engine/canon"
 	"holdpoint/engine/source"
@@ -34,7 +35,9 @@ func decode(n source.Node, v reflect.Value, problem func(source.Problem)) {
 	if text, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok && v.Kind() != reflect.Pointer {
 		if n.Value.Kind() != canon.StringKind {
 			wrong("a text")
-		} else if err := text.UnmarshalText([]byte(n.Value.Str())); err != nil {
+		} else if err := text.UnmarshalText([]byte(n.Value.Str())); err != nil && v.Type() == reflect.TypeFor[time.Time]() {
+			problem(n.Problem(wrongType, fmt.Sprintf("%s: want a time such as 2026-12-24T06:00:00Z, got %q", n.Path, n.Value.Str()), ""))
+		} else if err != nil {
 			problem(n.Problem(wrongType, fmt.Sprintf("%s: %v", n.Path, err), ""))
 		}
 		return

@@ -138,7 +138,7 @@ func (c *comparison) fits(p Person, has []string) []error {
 			case refused.Code == "unfit_name":
 				field = "name: "
 			}
-			err = errors.New(refused.Detail)
+			err = errors.New(strings.TrimSuffix(refused.Detail, " Nothing was changed."))
 		}
 		errs = append(errs, errors.New(field+err.Error()))
 	}

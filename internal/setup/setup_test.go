@@ -341,6 +341,7 @@ func TestMistakes(t *testing.T) {
 		{"people: [{email: x@example.com, roles: [], same_as: x@example.com}]", "", `hp.yaml:1:53: person "x@example.com": same_as: the accounts are the same as each other in a circle`},
 		{"tools: [{tool_name: t, tool_category: red}]\n", "", `hp.yaml:1:39: tool "t": tool_category: want one of`},
 		{"tools: [{tool_name: раy}]\n", "", `hp.yaml:1:21: tool "раy": tool_name: `},
+		{"on_call: [{schedule: p, shifts: [{people: [ada@example.com], until: 2026-12-01 10:00}]}]", "", `hp.yaml:1:69: /on_call/0/shifts/0/until: want a time such as 2026-12-24T06:00:00Z, got "2026-12-01 10:00"`},
 		{"on_call: [{schedule: P, shifts: [{people: [], until: \"2020-01-01T00:00:00Z\"}]}]", "", `hp.yaml:1:43: schedule "P": shifts[0].people: name somebody`},
 		{"on_call: [{schedule: p, shifts: [{people: [x@example.com], until: \"2100-01-01T00:00:00Z\"}]}]", "", `hp.yaml:1:43: schedule "p": shifts[0].people: there is no active account|hp.yaml:1:67: schedule "p": shifts[0].until: A shift ends at most a year from now`},
 		{"settings: {max_delegation_depth: 101}", "", `hp.yaml:1:34: settings: max_delegation_depth: want 0 to 100`},

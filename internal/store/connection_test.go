@@ -19,7 +19,7 @@ func TestCauseOfNoConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, of := range []struct{ mode, host, want string }{
-		{"disable", is.Host, "password authentication failed for user"},
+		{"disable", is.Host, "database_url: the event store is unavailable: connect: " + is.Host + " says FATAL: password authentication failed for user \"nobody\" (SQLSTATE 28P01): give the URL the password that the role has"},
 		{"prefer", is.Host, "password authentication failed for user"},
 		{"allow", is.Host, "password authentication failed for user"},
 		{"require", is.Host, "server refused TLS connection, which sslmode in the URL asks for"},

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -53,6 +54,8 @@ var (
 // Config says how to reach Postgres.
 type Config struct {
 	URL string // of the runtime role; of the owner for administration
+	// Setting is what URL is called where people set it; database_url for "".
+	Setting string
 	// PeopleURL is of a login that may write accounts as well; "" where only the owner
 	// does.
 	PeopleURL string
@@ -247,8 +250,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		s.pool.Close()
 		return nil, fmt.Errorf("open the database pool: %w", hideURL(err))
 	}
+	setting := cmp.Or(cfg.Setting, "database_url")
 	if cfg.PeopleURL != "" {
-		err = s.openPeople(ctx, cfg.PeopleURL, kept)
+		if err = s.openPeople(ctx, cfg.PeopleURL, kept); err != nil {
+			setting = "database_people_url"
+		}
 	}
 	if err == nil {
 		err = s.refusePooler(ctx)
@@ -268,6 +274,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	if err != nil {
 		s.closePools()
+		if errors.Is(err, ErrUnavailable) {
+			err = fmt.Errorf("%s: %w", setting, err)
+		}
 		return nil, err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -348,7 +357,7 @@ func (s *db) checkKey(ctx context.Context) error {
 		return s.checkKey(ctx)
 	}
 	if !bytes.Equal(stored, s.sealer.Check()) {
-		return errors.New("this data key is not the one that the database's records are encrypted with")
+		return errors.New("data_key: it is not the one that the database's records are encrypted with: give the key that was there before, or name another database")
 	}
 	return nil
 }
@@ -462,7 +471,7 @@ func hideURL(err error) error {
 		return errors.New("it is not a postgres:// URL that can be read")
 	case errors.As(err, &connect):
 		if inner := errors.Unwrap(connect); inner != nil {
-			return errors.New("connect: " + causeOf(inner))
+			return errors.New("connect: " + causeOf(inner, connect.Config))
 		}
 	}
 	return err
@@ -471,13 +480,24 @@ func hideURL(err error) error {
 // noTLS is what the driver says of a server that takes connections without TLS only.
 const noTLS = "server refused TLS connection"
 
+// remedies say what to do about what Postgres says of a login.
+var remedies = map[string]string{
+	"28P01": ": give the URL the password that the role has",
+	"28000": ": let the role in (pg_hba.conf), or give the URL another one",
+	"3D000": ": make the database, or name another one in the URL",
+}
+
 // causeOf is the one line that says why there is no connection. There may be two
 // attempts, with TLS and without, and several addresses: what a server has said about
 // the login tells more than that another attempt found no TLS.
-func causeOf(err error) string {
+func causeOf(err error, to *pgconn.Config) string {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
-		return fmt.Sprintf("%s: %s (SQLSTATE %s)", said.Severity, said.Message, said.Code)
+		where := ""
+		if !slices.ContainsFunc(to.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != to.Host || f.Port != to.Port }) {
+			where = net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))) + " says "
+		}
+		return fmt.Sprintf("%s%s: %s (SQLSTATE %s)%s", where, said.Severity, said.Message, said.Code, remedies[said.Code])
 	}
 	lines := strings.Split(err.Error(), "\n")
 	for _, line := range slices.Backward(lines) {

@@ -45,9 +45,12 @@ func (e WebhookEndpoint) Check() error {
 // checkTarget holds an address that is posted to against what it must be. Its
 // errors do not name it: who knows it may be able to post there.
 func checkTarget(target string, plain bool) error {
+	if target == "" {
+		return errors.New("is missing: want https://…")
+	}
 	u, err := url.Parse(target)
 	if err != nil || u.Hostname() == "" || u.Opaque != "" {
-		return errors.New("is no absolute URL")
+		return errors.New("is no absolute URL: want https://…")
 	}
 	if u.User != nil {
 		return errors.New("may hold no user or password")
@@ -58,7 +61,7 @@ func checkTarget(target string, plain bool) error {
 	switch {
 	case u.Scheme == "https":
 	case u.Scheme != "http":
-		return errors.New("must be https")
+		return errors.New("must begin with https://")
 	case !plain && !loopback(u.Hostname()):
 		return errors.New("must be https, unless plain http is allowed")
 	}
