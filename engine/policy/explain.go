@@ -37,8 +37,10 @@ type Condition struct {
 	Name string `json:"name"`
 	Held bool   `json:"held"`
 	// Unknown is set when it would have taken too long to say; Held is false then.
-	Unknown bool   `json:"unknown,omitempty"`
-	Why     string `json:"why"`
+	Unknown bool `json:"unknown,omitempty"`
+	// NoNumber is set when it compares numbers, and the argument is missing or is none.
+	NoNumber bool   `json:"no_number,omitempty"`
+	Why      string `json:"why"`
 }
 
 // Explain says for every rule and condition whether it held. Its Decision is
@@ -67,11 +69,12 @@ const maxExplainEffort = 4 * maxEffort
 func (r *rule) explain(s *search) []Condition {
 	q := s.request
 	var list []Condition
-	add := func(name string, held truth, why string) {
+	add := func(name string, held truth, why string) *Condition {
 		if held == unknown {
 			why = "The call holds too much text to say."
 		}
 		list = append(list, Condition{Name: name, Held: held == yes, Unknown: held == unknown, Why: why})
+		return &list[len(list)-1]
 	}
 	held := truthOf(r.tools.match(q.Tool))
 	add("match.tool_name", held, r.tools.why(q.Tool, held == yes))
@@ -113,7 +116,7 @@ func (r *rule) explain(s *search) []Condition {
 	return list
 }
 
-func (w *conditions) explain(s *search, add func(name string, held truth, why string)) {
+func (w *conditions) explain(s *search, add func(name string, held truth, why string) *Condition) {
 	if len(w.containsAny) > 0 {
 		held := w.findsAny(s)
 		add("when.contains_any", held, have(held, "The searched text holds", "word", w.containsAny))
@@ -141,7 +144,7 @@ func (w *conditions) explain(s *search, add func(name string, held truth, why st
 	for i := range w.args {
 		a := &w.args[i]
 		held := a.holds(s)
-		add("when.tool_args_match["+quote(a.key)+"]", held, a.why(s.request, held == yes))
+		add("when.tool_args_match["+quote(a.key)+"]", held, a.why(s.request, held == yes)).NoNumber = held == no && a.comparesNumbers() && !a.isNumber(s.request)
 	}
 }
 
@@ -255,10 +258,15 @@ func (a *argument) why(q *Request, held bool) string {
 		return subject + " is missing, and what is missing is " + wanted + "."
 	case !present:
 		return subject + " is missing; it has to be " + wanted + "."
-	case value.Kind() != canon.NumberKind && a.comparesNumbers():
+	case !a.isNumber(q) && a.comparesNumbers():
 		return subject + " is " + article(value.Kind()) + ", and only a number can be " + wanted + "."
 	}
 	return subject + " is not " + wanted + "."
+}
+
+func (a *argument) isNumber(q *Request) bool {
+	value, present := q.Args.Get(a.key)
+	return present && value.Kind() == canon.NumberKind
 }
 
 func (a *argument) comparesNumbers() bool {

@@ -44,6 +44,7 @@ func Lint(b *Bundle) []Problem {
 			l.warn(later, "allow_everything", "it allows every call, and the rules behind it never match", "put it last, or narrow it")
 		}
 		l.against(later, b.rules[:j], stricter)
+		l.numbers(b, j)
 	}
 	for i, behind := range stricter {
 		if len(behind) > 0 {
@@ -74,10 +75,46 @@ func (l *linter) against(later *rule, before []rule, stricter [][]string) {
 	}
 	for i := range before {
 		earlier := &before[i]
-		if earlier.Outcome.Route() < later.Outcome.Route() && earlier.never() == "" && earlier.mayOverlap(later) {
+		if earlier.Outcome.Route() < later.Outcome.Route() && earlier.never() == "" && earlier.mayOverlap(later) &&
+			!later.covers(earlier) { // an exception goes before what it is an exception of
 			stricter[i] = append(stricter[i], later.ID)
 		}
 	}
+}
+
+// numbers warns of a rule that compares a number, and that a call with a text in its place
+// passes by: to another rule, or to the default, that asks for less or for others.
+func (l *linter) numbers(b *Bundle, at int) {
+	r := &b.rules[at]
+	free := *r // the rule without what it says of numbers
+	free.when.args = slices.DeleteFunc(slices.Clone(r.when.args), func(a argument) bool { return a.comparesNumbers() })
+	if len(free.when.args) == len(r.when.args) || r.Outcome == engine.Allow {
+		return
+	}
+	meets, who := Decision{Outcome: b.Default}, "the default"
+	for i := at + 1; i < len(b.rules); i++ {
+		if next := &b.rules[i]; next.never() == "" && next.covers(&free) {
+			meets, who = next.decision, "rule "+quote(next.ID)
+			break
+		}
+	}
+	switch asked, wanted := people(meets), people(r.decision); {
+	case meets.Outcome.Route() < r.Outcome.Route():
+	case meets.Outcome.Route() == r.Outcome.Route() && !slices.Equal(asked, wanted):
+	default:
+		return
+	}
+	l.warn(r, "number_only", "a call that gives the number as a text, or not at all, passes it by and meets "+who+" ("+string(meets.Outcome)+"), which asks for less or for others",
+		"behind the rules that compare the number, add one for the same tool that does not: DENY, or as much as the strictest asks for")
+}
+
+// people are whom a decision asks, and how many of each.
+func people(d Decision) []string {
+	var list []string
+	for _, r := range d.Requirements() {
+		list = append(list, fmt.Sprint(r.Kind, r.Role, r.Needed, r.AnyOf))
+	}
+	return list
 }
 
 // some names the first of many rules.

@@ -17,6 +17,9 @@ func TestLint(t *testing.T) {
 	two := func(first, second string) []string {
 		return []string{rule("a", `"x"`, "", first, "DENY"), rule("b", `"x"`, "", second, "DENY")}
 	}
+	number := func(id, outcome string) string {
+		return rule(id, `"x"`, "", `"tool_args_match":{"n":{"gt":5}}`, outcome)
+	}
 	for _, tt := range []struct {
 		name  string
 		rules []string
@@ -54,6 +57,14 @@ func TestLint(t *testing.T) {
 		{"allow the rest", []string{rule("b", `"x"`, "", "", "DENY"), rule("a", `"*"`, "", "", "ALLOW")}, nil},
 		{"looser first", []string{rule("a", `"x*"`, "", `"contains_any":["a"]`, "ALLOW"), rule("b", `"xy"`, "", "", "DENY")}, []string{"a order_matters"}},
 		{"tiers do not overlap", []string{rule("a", `"x"`, "", `"tool_args_match":{"n":{"lte":100}}`, "ALLOW"), rule("b", `"x"`, "", `"tool_args_match":{"n":{"gt":100}}`, "DENY")}, nil},
+		{"an exception, then the rule", []string{rule("a", `"x"`, "", `"contains_any":["a"]`, "ALLOW"), rule("b", `"x"`, "", "", "DENY")}, nil},
+		{"a text passes the number by", []string{number("a", "DENY"), rule("b", `"x*"`, "", "", "ALLOW")}, []string{"a number_only"}},
+		{"to a rule for some of them", []string{number("a", "DENY"), rule("b", `"x"`, "", `"contains_any":["a"]`, "DENY"), rule("c", `"*"`, "", "", "ALLOW")}, []string{"a number_only"}},
+		{"to what asks others", []string{strings.Replace(number("a", "REQUIRE_APPROVAL"), `"outcome"`, `"approver_role":"r","outcome"`, 1), rule("b", `"x"`, "", "", "REQUIRE_APPROVAL")}, []string{"a number_only"}},
+		{"to what asks the same", []string{number("a", "REQUIRE_APPROVAL"), rule("b", `"x"`, "", "", "REQUIRE_APPROVAL")}, nil},
+		{"to a refusal", []string{number("a", "REQUIRE_APPROVAL"), rule("b", `"x"`, "", "", "DENY"), rule("c", `"*"`, "", "", "ALLOW")}, nil},
+		{"to the default, a refusal", []string{number("a", "REQUIRE_APPROVAL")}, nil},
+		{"what a number allows", []string{number("a", "ALLOW")}, nil},
 		{"asterisk in a list", []string{rule("a", `["x*"]`, "", "", "DENY")}, []string{"a literal_asterisk"}},
 		{"asterisk in front", []string{rule("a", `"*x"`, "", "", "DENY")}, []string{"a literal_asterisk"}},
 		{"operator of another language", one(`"tool_args_match":{"n":{"$gt":5}}`), []string{"a no_operator"}},

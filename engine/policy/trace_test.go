@@ -89,6 +89,29 @@ func TestTraceIsBounded(t *testing.T) {
 	}
 }
 
+// What a condition on numbers fails by is told: the argument is missing, or is no number.
+func TestTraceWithoutANumber(t *testing.T) {
+	b := traceBundle(t, "  - {id: large, description: d, match: {tool_name: pay, environment: '*'}, when: {tool_args_match: {amount: {gt: 500}, currency: EUR}}, outcome: DENY}\n")
+	for text, want := range map[string]string{
+		`{"amount":"950.00","currency":"EUR"}`: "amount", `{"currency":"EUR"}`: "amount", `{"amount":null,"currency":1}`: "amount",
+		`{"amount":7,"currency":"EUR"}`: "", `{"amount":950}`: "", `{"amount":950,"currency":"EUR"}`: "",
+	} {
+		args, err := canon.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, c := range b.Trace(&policy.Request{Tool: "pay", Args: args}, judgedAt).Steps[0].Conditions {
+			if c.NoNumber {
+				got += strings.Trim(strings.TrimPrefix(c.Name, "when.tool_args_match["), `"]`)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: without a number is %q, want %q", text, got, want)
+		}
+	}
+}
+
 // A rule that is too costly to try ends the trace, as it ends the decision.
 func TestTraceTooLong(t *testing.T) {
 	b := traceBundle(t,
