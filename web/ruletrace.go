@@ -2,7 +2,9 @@ package web
 
 import (
 	"fmt"
+	"slices"
 
+	"holdpoint/engine"
 	"holdpoint/engine/policy"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
@@ -26,8 +28,17 @@ func ruleTrace(t *gate.RuleTrace) *views.RuleTrace {
 	}
 	for _, s := range t.Steps {
 		v.Steps = append(v.Steps, traceStep(s))
+		if unread(s) {
+			v.Unread = append(v.Unread, traceStep(s))
+		}
 	}
 	return v
+}
+
+// unread reports that a rule which asks for something would have matched, had the arguments
+// been the numbers that it compares.
+func unread(s policy.Step) bool {
+	return s.Held == policy.HoldsNot && s.Outcome != engine.Allow && !slices.ContainsFunc(s.Conditions, func(c policy.TracedCondition) bool { return !c.Held && !c.NoNumber })
 }
 
 // traceSummary is one line: which rule it is, or how many there are.

@@ -45,6 +45,32 @@ func TestRuleTrace(t *testing.T) {
 	}
 }
 
+// TestRulesWithoutANumber: a card says which rules might have asked for more, had an argument
+// been a number. One that some other condition fails by as well, or that allows, is not told.
+func TestRulesWithoutANumber(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	c.m.add("apr_1", "pay", `{"amount":"950.00"}`, nil)
+	fails := func(id string, o engine.Outcome, more ...policy.TracedCondition) policy.Step {
+		text := policy.TracedCondition{Condition: policy.Condition{NoNumber: true, Why: "The argument \"amount\" is a string."}}
+		return policy.Step{Rule: policy.Rule{ID: id, Outcome: o}, Held: policy.HoldsNot, Conditions: append(more, text)}
+	}
+	c.m.rules = &gate.RuleTrace{Default: engine.RequireApproval, Trace: policy.Trace{ByDefault: true, Steps: []policy.Step{
+		fails("refund-large", engine.RequireApproval, policy.TracedCondition{Condition: policy.Condition{Held: true, Why: "The tool is \"pay\"."}}),
+		fails("refund-elsewhere", engine.Deny, policy.TracedCondition{Condition: policy.Condition{Why: "The environment is another."}}),
+		fails("refund-small", engine.Allow),
+	}}}
+	card := c.get("/approvals/apr_1")
+	card.want(t, http.StatusOK, `data-testid="unread-rules"`, "1 rule of the policy did not apply for want of a number")
+	_, told, _ := strings.Cut(card.body, `data-testid="unread-rules"`)
+	told, _, _ = strings.Cut(told, "</section>")
+	if !strings.Contains(told, "refund-large") || !strings.Contains(told, "is a string") || strings.Contains(told, "refund-elsewhere") || strings.Contains(told, "refund-small") {
+		t.Errorf("it tells\n%s", told)
+	}
+	if strings.Contains(c.m.seen[0], "unread-rules") {
+		t.Error("what is read again each time is part of what is kept as shown")
+	}
+}
+
 // TestRuleTraceSummary: one line says what decided.
 func TestRuleTraceSummary(t *testing.T) {
 	step := func(id string, held policy.Held) policy.Step {

@@ -5,8 +5,10 @@ type RuleTrace struct {
 	// Summary is one line about all of it. Notes say what to know of the version, and Warning
 	// what the trace does not tell, or "".
 	Summary, Warning string
-	Notes            []string
-	Steps            []TraceStep
+	// Unread are the rules that might have asked for more, and that had no number to compare.
+	Unread []TraceStep
+	Notes  []string
+	Steps  []TraceStep
 }
 
 // TraceStep is one rule that was tried.
