@@ -1,6 +1,7 @@
 package stakes
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,13 +90,55 @@ var dangers = []struct {
 	pattern *regexp.Regexp
 }{
 	{"it deletes with rm", regexp.MustCompile(`(?i)\brm\s+(-\S+\s+)*`)},
+	{"it deletes with find", regexp.MustCompile(`(?is)\bfind\b.*\s-delete\b`)},
+	{"it destroys what is in files", regexp.MustCompile(`(?i)\b(shred|wipefs|srm)\b|\btruncate\b.*\s(-s|--size)`)},
+	{"it drops what is in a database", regexp.MustCompile(`(?i)\bdrop\s+(table|database|schema|view|user|role)\b|\bdropdb\b|\btruncate\s+table\b`)},
 	{"it runs as root", regexp.MustCompile(`(?i)\b(sudo|doas)\b`)},
-	{"it runs what it downloads", regexp.MustCompile(`(?i)\b(curl|wget)\b[^|;&]*\|\s*(sudo\s+)?(ba|z|k|da)?sh\b`)},
 	{"it writes to a disk", regexp.MustCompile(`(?i)\bmkfs|\bdd\b.*\bof=|>\s*/dev/(sd|nvme|disk)`)},
 	{"it stops the machine", regexp.MustCompile(`(?i)\b(shutdown|reboot|halt|poweroff)\b`)},
 	{"it deletes with kubectl, terraform or helm", regexp.MustCompile(`(?i)\bkubectl\b.*\bdelete\b|\b(terraform|tofu|pulumi)\b.*\bdestroy\b|\bhelm\b.*\b(uninstall|delete)\b`)},
 	{"it forces a push", regexp.MustCompile(`(?i)\bgit\b.*\bpush\b.*(\s-f\b|--force)`)},
+	{"it throws work in git away", regexp.MustCompile(`(?i)\bgit\b.*\b(reset\b.*--hard|clean\b.*\s-\w*f)`)},
 	{"it opens permissions to everybody", regexp.MustCompile(`(?i)\bchmod\b.*\b0?777\b`)},
+}
+
+// A command that runs a text which is not in it: what it downloads, decodes, or has another
+// command print. Each is found also where it is between other steps.
+var (
+	downloads = regexp.MustCompile(`(?i)\b(curl|wget|aria2c|fetch|iwr|irm|invoke-webrequest|invoke-restmethod|ncat|nc)\b|/dev/(tcp|udp)/`)
+	decodes   = regexp.MustCompile(`(?i)\b(base(64|32)|xxd|openssl|uudecode|gpg)\b[^|;&\n]*\s-{1,2}\w*(d|r|decode|decrypt)\b|\b(frombase64string|b64decode|unhexlify)\b`)
+	runsText  = regexp.MustCompile(`(?im)` + strings.Join([]string{
+		// into a shell: | sudo bash, | tee x | sh
+		`\|&?\s*((sudo|doas|env|exec|nohup|command|time|xargs)\s+(-\S+\s+|\w+=\S*\s+)*)*` + shell + `(\s|$|[)"';|&])`,
+		// into another interpreter, which has no program of its own
+		`\|&?\s*((sudo|env)\s+)?(\S*/)?(python[0-9.]*|perl|ruby|node|php|pwsh|powershell)\s*-?\s*($|[)"';|&])`,
+		// of what another command prints: bash -c "$(…)", eval "$(…)", source <(…)
+		shell + `\s+(-\S+\s+)*-\w*c\s*["']?\s*(\$\(|` + "`" + `)`,
+		`\beval\b[^;|&\n]*(\$\(|` + "`" + `)`,
+		`(^|[\s;&|(])(source|\.|` + shell + `)\s+<\(`,
+		`(?:^|[\s;&|(])(iex|invoke-expression)\b`,
+	}, "|"))
+	runsFile = regexp.MustCompile(`(?im)[;&\n]\s*((sudo|doas|env|exec|nohup)\s+)*(` + shell + `|source|\.)\s+[^\s<-]|\bchmod\b\s+\S*(\+x|[1357][0-7]{2}\b)`)
+)
+
+// shell is the name of one, with its folder or without.
+const shell = `(?:\S*/)?(?:ba|z|k|da|a|fi|c|tc)?sh`
+
+// unquoted is a command as a shell reads its words: without the quotation marks, backslashes
+// and separators that may stand inside of a name.
+var unquoted = strings.NewReplacer(`"`, "", "'", "", `\`, "", "${IFS}", " ", "$IFS", " ")
+
+// runsWhat says what a command runs that is not in it; "" for nothing.
+func runsWhat(text string) string {
+	switch runs := runsText.MatchString(text); {
+	case downloads.MatchString(text) && (runs || runsFile.MatchString(text)):
+		return "it runs what it downloads"
+	case runs && decodes.MatchString(text):
+		return "it runs what it decodes"
+	case runs:
+		return "it runs what another command prints"
+	}
+	return ""
 }
 
 // command is a command of a shell, or a program with its arguments.
@@ -123,10 +166,14 @@ func command(c *call) (f fitting, ok bool) {
 	if c.outside() {
 		f.danger, f.notes = High, append(f.notes, "it asks to run outside of its sandbox")
 	}
+	bare := unquoted.Replace(text)
 	for _, d := range dangers {
-		if d.pattern.MatchString(text) {
+		if d.pattern.MatchString(text) || d.pattern.MatchString(bare) {
 			f.danger, f.notes = High, append(f.notes, d.note)
 		}
+	}
+	if note := cmp.Or(runsWhat(text), runsWhat(bare)); note != "" {
+		f.danger, f.notes = High, append(f.notes, note)
 	}
 	return f, true
 }
