@@ -117,6 +117,9 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 		return err
 	}
 	v := card(found, p, look, h.site.stopped(found.Approval.Call.AgentID))
+	if k, on := h.site.inForce().Registered.Kills[found.Approval.Call.AgentID]; on && !over(found.Approval) {
+		v.AgentStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}
+	}
 	signedHere(&v.Decide, passkeysElsewhere(h.factors, r))
 	// What is evidence is rendered once: these bytes are hashed, kept and sent.
 	if v.Seen, err = views.RenderCard(r.Context(), shownCard(found).Open(), v, audit.CardEnd); err != nil {

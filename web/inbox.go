@@ -12,6 +12,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
@@ -103,7 +104,7 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	for _, a := range tasks.Mine {
 		v.Mine = append(v.Mine, taskRow(a, wantedFromRequester(a), name))
 	}
-	fillInbox(&v, asked, page, told, name)
+	fillInbox(&v, asked, page, told, h.site.inForce().Registered.Kills, name)
 	v.Search, v.Snoozes = asked.view(page.Counts, name), snoozes
 	v.Agents = agentLinks(page, name)
 	v.Refresh = true
@@ -164,8 +165,9 @@ func (h *inboxHandler) names(ctx context.Context, page gate.InboxPage, tasks gat
 	return h.site.names(ctx, slices.Compact(ids)...)
 }
 
-// fillInbox writes a page of the inbox into its view.
-func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, told map[string]gate.Stakes, name func(string) string) {
+// fillInbox writes a page of the inbox into its view. kills are the kill switches that are on,
+// by agent.
+func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, told map[string]gate.Stakes, kills map[string]registry.Kill, name func(string) string) {
 	v.All, v.Found, v.Groups, v.From, v.First = page.All, page.Found, page.Groups, page.From, asked.address()
 	if page.Previous != "" {
 		v.Previous = asked.address("before", page.Previous)
@@ -178,6 +180,9 @@ func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, told map[s
 	}
 	for _, row := range page.Rows {
 		v.Rows = append(v.Rows, inboxRow(asked, row, told[row.ID], name))
+		if _, on := kills[row.Call.AgentID]; on {
+			v.Rows[len(v.Rows)-1].Stopped = true
+		}
 	}
 	if v.Snoozed = page.Snoozed; page.Snoozed > 0 && !asked.search.Snoozed {
 		v.SnoozedURL = inboxURL("snoozed=1")
@@ -303,6 +308,9 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 		}
 	}
 	row.Unreadable = told.Unreadable
+	if told.Same != nil {
+		row.Flags = append(row.Flags, sameWords(*told.Same, "before"))
+	}
 	if a.State.Claim != nil {
 		row.ClaimedBy = name(a.State.Claim.Claimant())
 		if a.State.Claim.Details.For != "" {

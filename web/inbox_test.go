@@ -16,6 +16,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/registry"
 	"holdpoint/internal/gate"
 )
 
@@ -128,6 +129,27 @@ func TestInboxRows(t *testing.T) {
 	}
 	c.m.cards["apr_1"].Stakes.Environment = "prod<"
 	c.signIn("ada@example.com").get("/").want(t, http.StatusOK, `data-testid="row-environment">dev</span>`, "call names prod&lt;</span>")
+}
+
+// TestRowsSayWhatDeservesASecondLook: that the agent is stopped, and that the same call was
+// approved before, stand in the row and on top of the card.
+func TestRowsSayWhatDeservesASecondLook(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	same := &gate.SameCall{ID: "apr_0", At: epoch.Add(-14 * time.Minute), Execution: approval.Succeeded}
+	card := c.m.add("apr_1", "pay", `{"amount":40}`, func(c *gate.Card) { c.Same, c.Stakes.Same = same, same })
+	list := c.get("/")
+	list.want(t, http.StatusOK, "The same call was approved before, and ran")
+	list.lacks(t, "row-stopped")
+	page := c.get("/approvals/apr_1")
+	page.want(t, http.StatusOK, "The same call was approved 14 min ago, and ran")
+	page.lacks(t, `data-testid="agent-stopped"`)
+	c.m.registry.known.Kills[card.Approval.Call.AgentID] = registry.Kill{Reason: "pays <twice>", At: epoch}
+	c.get("/").want(t, http.StatusOK, `data-testid="row-stopped"`)
+	page = c.get("/approvals/apr_1")
+	page.want(t, http.StatusOK, "This agent is stopped.", "pays &lt;twice&gt;")
+	if strings.Contains(c.m.seen[len(c.m.seen)-1], "agent is stopped") {
+		t.Error("what may end is part of what is kept as shown")
+	}
 }
 
 // TestInboxWithoutSentences: what cannot be read of one call is said in its row, and what

@@ -34,7 +34,7 @@ func showInbox(s *site, p engine.Person, asked inboxAsked, page gate.InboxPage, 
 		v.Tasks = append(v.Tasks, views.TaskRow{})
 	}
 	v.Tickets, v.Mine = make([]views.TaskRow, len(tasks.Tickets)), make([]views.TaskRow, len(tasks.Mine))
-	fillInbox(&v, asked, page, told, name)
+	fillInbox(&v, asked, page, told, s.inForce().Registered.Kills, name)
 	shown := &inboxShown{mark: inboxMark(page, tasks), tasks: inboxMark(gate.InboxPage{}, tasks), view: v}
 	shown.rows = marksOf(page.Rows)
 	return shown

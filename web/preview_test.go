@@ -10,6 +10,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
+	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/gate"
 )
@@ -57,6 +58,16 @@ func TestPreview(t *testing.T) {
 		c.Approval.Plan.Requirements[0].Needed = 1
 		c.Approval.Decision.Findings = c.Approval.Decision.Findings[:2]
 	})
+	m.add("apr_again", "issue_refund", `{"amount":"950.00","currency":"EUR","to":"Paper & Pens Ltd.","iban":"DE02120300000000202051"}`, func(c *gate.Card) {
+		at(c, 50*time.Minute)
+		c.Approval.Call.AgentID = "agt_support_emea_first_line_with_a_long_name"
+		c.Same = &gate.SameCall{ID: "old_1", At: start.Add(-14 * time.Minute), Execution: approval.NotRun}
+		c.Stakes.Same, c.FirstTime, c.Compared = c.Same, []string{"iban"}, 50
+	})
+	m.rules = &gate.RuleTrace{Version: "7", Default: engine.RequireApproval, Trace: policy.Trace{ByDefault: true, Steps: []policy.Step{{
+		Rule: policy.Rule{ID: "refund-large", Description: "Refunds of more than 500 need two of finance.", Outcome: engine.RequireApproval}, Held: policy.HoldsNot,
+		Conditions: []policy.TracedCondition{{Condition: policy.Condition{Held: true, Why: "The tool is meant."}}, {Condition: policy.Condition{NoNumber: true, Why: "The argument \"amount\" is a string, and only a number can be greater than 500."}}},
+	}}}}
 	ended := func(id, tool string, yes bool, e approval.Execution) {
 		m.add(id, tool, `{"id":1}`, func(c *gate.Card) {
 			at(c, time.Hour)

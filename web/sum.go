@@ -39,6 +39,9 @@ func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
 			s.Flags = append(s.Flags, flag.text)
 		}
 	}
+	if c.Same != nil {
+		s.Flags = append(s.Flags, sameWords(*c.Same, views.Ago(c.Same.At, c.Now)))
+	}
 	for _, place := range c.FirstTime {
 		before := "the last " + views.Plural(c.Compared, "approved call", "approved calls") + " of this tool"
 		if c.Compared == 1 {
@@ -47,6 +50,15 @@ func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
 		s.Flags = append(s.Flags, "First time: what is in “"+place+"” was not in "+before)
 	}
 	return s
+}
+
+// sameWords tell of an approved call that is the very same as another one; when is "before",
+// or when that was.
+func sameWords(same gate.SameCall, when string) string {
+	return "The same call was approved " + when + ", and " + map[approval.Execution]string{
+		approval.NotRun: "has not run yet", approval.Redeemed: "may be running", approval.Succeeded: "ran", approval.Failed: "failed",
+		approval.Unknown: "nobody knows whether it ran",
+	}[same.Execution]
 }
 
 // whyMe says why a waiting call is shown to the person; "" where the form says why they

@@ -64,8 +64,11 @@ type Card struct {
 	FirstTime []string
 	Compared  int
 	Alike     Alike
+	// Same is the last call of the same agent that was approved with these very arguments; nil
+	// for none within thirty days. It changes as others are approved and run.
+	Same *SameCall
 	// LastAlike is the last approved call of the same agent and tool that the person may
-	// read; nil for none.
+	// read, Same if they may read that; nil for none.
 	LastAlike *AlikeCall
 	// Suggested names the people to ask first. It gives nobody a say.
 	Suggested []string

@@ -172,7 +172,7 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 		if err := g.before(ctx, &card); err != nil {
 			return Card{}, err
 		}
-		if card.LastAlike, err = g.lastAlike(ctx, d, a); err != nil {
+		if card.LastAlike, err = g.lastAlike(ctx, d, a, card.Same); err != nil {
 			return Card{}, err
 		}
 	}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,9 @@ type Stakes struct {
 	Environment string
 	// Unreadable says that the call's document cannot be read, and nothing is known of it.
 	Unreadable bool
+	// Same is the last approved call that is the very same, in a list of what waits; nil for
+	// none, and on a card, which has it by itself.
+	Same *SameCall
 }
 
 // sentences is made when the first one is written, and never changes.
@@ -95,6 +99,10 @@ func (g *Queries) Stakes(ctx context.Context, listed []approval.Approval) (map[s
 	if err != nil {
 		return nil, err
 	}
+	same, err := g.same(ctx, listed)
+	if err != nil {
+		return nil, err
+	}
 	told := make(map[string]Stakes, len(boxes))
 	for _, a := range listed {
 		box, there := boxes[a.ID]
@@ -107,10 +115,31 @@ func (g *Queries) Stakes(ctx context.Context, listed []approval.Approval) (map[s
 			told[a.ID] = Stakes{Unreadable: true}
 			continue
 		}
-		told[a.ID] = stakesOf(a, p)
+		s := stakesOf(a, p)
+		if former, there := same[a.ID]; there {
+			s.Same = &former
+		}
+		told[a.ID] = s
 	}
 	return told, nil
 }
+
+// same finds what was approved before of the very same calls, of those that wait.
+func (g *Queries) same(ctx context.Context, listed []approval.Approval) (map[string]SameCall, error) {
+	var ids []string
+	for _, a := range listed {
+		if a.Status == approval.Pending {
+			ids = append(ids, a.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return g.Store.Approvals.SameApproved(ctx, ids)
+}
+
+// SameCall is a former call with the same agent, tool and arguments.
+type SameCall = store.Same
 
 // opened is the proposal of a sealed document.
 func (g *Queries) opened(a approval.Approval, box seal.Box, now time.Time) (Proposal, error) {
@@ -138,6 +167,13 @@ func (g *Queries) before(ctx context.Context, card *Card) error {
 	if former.calls > 0 {
 		card.FirstTime, card.Compared = former.unknown(card.Stakes.Sentence.Targets), former.calls
 	}
+	same, err := g.same(ctx, []approval.Approval{card.Approval})
+	if err != nil {
+		return err
+	}
+	if former, there := same[card.Approval.ID]; there {
+		card.Same = &former
+	}
 	card.Alike, err = g.Store.Approvals.Alike(ctx, card.Approval.Call.AgentID, card.Approval.Call.Tool, card.Approval.ID, alikeCalls)
 	return err
 }
@@ -158,11 +194,20 @@ type AlikeCall struct {
 const comparedCalls = 10
 
 // lastAlike is the last approved call of the same agent and tool that the person may
-// read; nil for none.
-func (g *Queries) lastAlike(ctx context.Context, d delegate, a approval.Approval) (*AlikeCall, error) {
+// read, the very same one before others; nil for none.
+func (g *Queries) lastAlike(ctx context.Context, d delegate, a approval.Approval, same *SameCall) (*AlikeCall, error) {
 	former, err := g.Store.Approvals.LastApprovedOf(ctx, a.Call.AgentID, a.Call.Tool, a.ID, resembleBytes, comparedCalls)
 	if err != nil {
 		return nil, err
+	}
+	if same != nil {
+		r, err := g.Store.Approvals.Get(ctx, same.ID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil {
+			former = append([]store.Record{r}, former...)
+		}
 	}
 	for _, r := range former {
 		if !d.mayRead(r.Approval) {

@@ -127,6 +127,48 @@ func TestFirstTimeAndAlike(t *testing.T) {
 	}
 }
 
+// A card and a row say that the very same call was approved before, and what became of it,
+// and what it is compared with is that call. A denied one, and another agent's, are not meant.
+func TestTheVerySameCall(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ended := func(yes bool, doc string) approval.Approval {
+		t.Helper()
+		a := h.decided(doc)
+		if err := h.vote("ada", a, yes); err != nil {
+			t.Fatal(err)
+		}
+		h.settle(a.ID)
+		return a
+	}
+	pay := callOf("pay", `{"amount":40,"to":"Ann"}`)
+	ended(false, callOf("pay", `{"amount":41,"to":"Ann"}`))
+	first := ended(true, pay)
+	ended(true, callOf("pay", `{"amount":49,"to":"Ann"}`))
+	again := h.open(pay)
+	c := h.card("ben", again.ID)
+	if c.Same == nil || c.Same.ID != first.ID || c.Same.Execution != approval.NotRun || c.Same.At.IsZero() {
+		t.Fatalf("the same call: %+v", c.Same)
+	}
+	if c.LastAlike == nil || c.LastAlike.ID != first.ID {
+		t.Errorf("it is compared with %+v", c.LastAlike)
+	}
+	told, err := h.Queries.Stakes(t.Context(), []approval.Approval{again})
+	if err != nil || told[again.ID].Same == nil || told[again.ID].Same.ID != first.ID {
+		t.Errorf("its row: %+v, %v", told[again.ID].Same, err)
+	}
+	if c := h.card("ben", first.ID); c.Same != nil {
+		t.Errorf("one that is over: %+v", c.Same)
+	}
+	other := h.agent
+	other.KeyID, other.AgentID = "key_other", "other-bot"
+	a, _ := h.propose(other, pay, gate.Request{})
+	for what, id := range map[string]string{"another agent's": a.ID, "another sum": h.open(callOf("pay", `{"amount":42,"to":"Ann"}`)).ID} {
+		if c := h.card("ben", id); c.Same != nil {
+			t.Errorf("%s: %+v", what, c.Same)
+		}
+	}
+}
+
 // The environment that a call names is told, whatever the gate's own is.
 func TestNamedEnvironment(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))

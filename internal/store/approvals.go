@@ -173,6 +173,40 @@ func (s Approvals) LastApprovedOf(ctx context.Context, agentID, tool, except str
 	return list, translate(err)
 }
 
+// Same is an approved call of the same agent and with the same digest as another one.
+type Same struct {
+	ID        string
+	At        time.Time // when it was approved
+	Execution approval.Execution
+}
+
+// sameWithin is how long ago an approved call is still told of as the same.
+const sameWithin = 30 * 24 * time.Hour
+
+// SameApproved finds for each of these approvals the last one of the very same call that
+// people approved within thirty days, by the id of the former.
+func (s Approvals) SameApproved(ctx context.Context, ids []string) (map[string]Same, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT w.id, a.id, a.ended_at, a.execution FROM approvals w CROSS JOIN LATERAL (
+			SELECT p.id, p.ended_at, p.execution FROM approvals p WHERE p.agent_id = w.agent_id AND p.digest = w.digest AND p.status = 'approved'
+				AND p.ended_at > clock_timestamp() - make_interval(secs => $2) AND p.id <> w.id AND p.erased_at IS NULL AND NOT p.terms ? 'accepted_as'
+			ORDER BY p.ended_at DESC LIMIT 1) a
+		WHERE w.id = ANY ($1) AND w.erased_at IS NULL`, ids, sameWithin.Seconds())
+	if err != nil {
+		return nil, translate(err)
+	}
+	found := map[string]Same{}
+	var id string
+	var same Same
+	_, err = pgx.ForEachRow(rows, []any{&id, &same.ID, &same.At, &same.Execution}, func() error {
+		same.At = same.At.UTC()
+		found[id] = same
+		return nil
+	})
+	return found, translate(err)
+}
+
 // Alike is how calls of one agent and tool were decided.
 type Alike struct{ Approved, Denied int }
 

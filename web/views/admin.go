@@ -69,6 +69,14 @@ type Kill struct {
 	At                  time.Time
 }
 
+// agentStoppedWords say that a call's agent is stopped; "" where it is not.
+func agentStoppedWords(k Kill) string {
+	if !k.On {
+		return ""
+	}
+	return "This agent is stopped."
+}
+
 // Switch is the form that turns a kill switch.
 type Switch struct {
 	// Word is what has to be typed; "" for a box to be ticked.

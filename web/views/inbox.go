@@ -78,6 +78,10 @@ type InboxRow struct {
 	// Environment is the one that the call was judged for, Named what the call itself
 	// names, where that is another; else "".
 	Environment, Named string
+	// Stopped says that a kill switch stops the agent, and Flags are what else deserves a
+	// second look, each in a few words.
+	Stopped bool
+	Flags   []string
 	// Pick says that the call can be chosen, to be decided together with others.
 	Pick bool
 	// Alike is how many calls the row stands for; more than one are at AlikeURL.

@@ -160,6 +160,8 @@ type Approval struct {
 	// ToolRequest is the document, where a tool request proposes the call.
 	ToolRequest *ToolRequest
 
+	// AgentStopped is the kill switch of the call's agent while the call waits.
+	AgentStopped Kill
 	// LastAlike is the last approved call like it, nil for none.
 	LastAlike *LastAlike
 	// Rules says which rules of the policy met it, nil where that is not told.
