@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
-	"github.com/aymanbagabas/go-udiff"
-
+	"holdpoint/engine"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
@@ -71,7 +71,7 @@ func (k *Keeper) Difference(ctx context.Context, from, to string) (string, error
 	if bodies[0].Kind != bodies[1].Kind {
 		return "", &access.Refusal{Kind: access.Invalid, Code: "other_kind", Detail: "One is a policy, and the other a set of tool contracts."}
 	}
-	return udiff.Unified("from", "to", string(bodies[0].Body), string(bodies[1].Body)), nil
+	return difference("from", "to", string(bodies[0].Body), string(bodies[1].Body))
 }
 
 // InForce is the file of a kind that is in force, "" for none.
@@ -132,6 +132,33 @@ func (d Doors) Preview(ctx context.Context, p Proposal) (gate.RuleChange, error)
 	}
 	c, err := d.Keeper.Preview(ctx, p)
 	return c, refusable(err)
+}
+
+// FileOf names the file of a kind that the settings name, "" for none.
+func (d Doors) FileOf(kind string) string {
+	if kind == store.ContractsDocument {
+		return d.ContractsFile
+	}
+	return d.PolicyFile
+}
+
+// Approvers counts who could approve a change that somebody writes: people other than the
+// author who have the role now, once for each human being; and how many of them it takes.
+func (d Doors) Approvers(ctx context.Context, kind string, author engine.Person) (able, needed int, err error) {
+	guards, err := d.Store.Rules.Guards(ctx)
+	g, takes := guards[kind]
+	if err != nil || !takes {
+		return 0, 0, err
+	}
+	everybody, err := d.Store.People.List(ctx)
+	counted := map[string]bool{author.Identity: true}
+	for _, p := range everybody {
+		if !p.Disabled && slices.Contains(p.Roles, g.Rule.Role) && !counted[p.Identity] {
+			counted[p.Identity] = true
+			able++
+		}
+	}
+	return able, g.Rule.Needed, err
 }
 
 // TakesApproval reports whether a change of a kind takes an approval, and whose.

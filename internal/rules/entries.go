@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"holdpoint/engine"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
@@ -40,10 +38,14 @@ func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.HeldChange) (ad
 		}
 		author = &p
 	}
+	changed, err := difference("now", "proposed", h.Before, h.After)
+	if err != nil {
+		return none, err
+	}
 	opened, err := gate.OpenRuleChange(ctx, k.Store, k.Sealer, gate.RuleChangeRequest{
 		RuleChange: gate.RuleChange{
 			Kind: h.Kind, Document: d.Digest(), Reason: strings.TrimSpace(h.Reason),
-			Difference: udiff.Unified("now", "proposed", h.Before, h.After),
+			Difference: changed,
 		},
 		ID: h.ApprovalID, Body: d.Body, KnownAs: d.KnownAs, Author: author, Subjects: h.Subjects, By: by, Guard: guard, Submit: h.Submit,
 		Routing: k.Routing, Environment: k.Environment, Rules: k.Judge().Digest(),

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/policy"
@@ -114,9 +112,12 @@ func (k *Keeper) prepared(ctx context.Context, p Proposal) (gate.RuleChangeReque
 			return none, err
 		}
 	}
+	changed, err := difference("in force", "proposed", string(former.Body), string(in.Body))
+	if err != nil {
+		return none, err
+	}
 	c := gate.RuleChange{
-		Kind: p.Kind, Document: in.Digest(), Replaces: digests[p.Kind], Version: in.version, Reason: p.Reason,
-		Difference: udiff.Unified("in force", "proposed", string(former.Body), string(in.Body)),
+		Kind: p.Kind, Document: in.Digest(), Replaces: digests[p.Kind], Version: in.version, Reason: p.Reason, Difference: changed,
 	}
 	if p.From.After(now) {
 		c.From = p.From.UTC().Truncate(time.Second)

@@ -371,6 +371,14 @@ func TestProposalsRefused(t *testing.T) {
 	t.Parallel()
 	c := newCommittee(t, owners(1, time.Hour))
 	now := c.store.Clock()
+	doors := rules.Doors{Keeper: c.k}
+	// Ada and Cleo: whoever wrote it is no other under a second account.
+	if able, needed, err := doors.Approvers(t.Context(), store.PolicyDocument, c.people["ben2"]); able != 2 || needed != 1 || err != nil {
+		t.Errorf("%d could approve what ben2 writes, %d are needed, %v", able, needed, err)
+	}
+	if able, needed, err := doors.Approvers(t.Context(), store.ContractsDocument, c.people["ben"]); able != 0 || needed != 0 || err != nil {
+		t.Errorf("%d could approve what nobody has to, %d are needed, %v", able, needed, err)
+	}
 	ok := func() rules.Proposal {
 		return rules.Proposal{Kind: store.PolicyDocument, Data: []byte(doc("2", "2026-02-01T00:00:00Z", "ALLOW")), Name: "new.json", Reason: "because"}
 	}
