@@ -264,6 +264,12 @@ func docsPage(operations []operation, document []byte) ([]byte, error) {
 		Query                                  []parameter
 		Good, Bad                              []int
 		Repeats                                bool
+		Example                                string
+	}
+	type group struct {
+		docsGroup
+		ID         string
+		Operations []row
 	}
 	fields := func(v any) []field {
 		if v == nil {
@@ -278,22 +284,79 @@ func docsPage(operations []operation, document []byte) ([]byte, error) {
 		return list
 	}
 	who := map[string]string{public: "anybody", signedIn: "a signed-in person", keyOrHuman: "a key with scope approvals, or a signed-in person", adminOrHuman: "a key with scope admin, or a signed-in person", auditOrHuman: "a key with scope audit, or a signed-in auditor or administrator", anyKey: "any key"}
-	var rows []row
+	groups := make([]group, len(docsGroups))
+	for i, g := range docsGroups {
+		groups[i] = group{docsGroup: g, ID: "group-" + strconv.Itoa(i+1)}
+	}
 	for _, op := range operations {
 		scope, ok := who[op.scope]
 		if !ok {
 			scope = "a key with scope " + op.scope
 		}
-		rows = append(rows, row{
+		call, err := exampleCall(op)
+		if err != nil {
+			return nil, err
+		}
+		g := &groups[groupOf(op.path)]
+		g.Operations = append(g.Operations, row{
 			ID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Detail: op.detail, Who: scope,
-			In: fields(op.in), Out: fields(op.out), Query: op.query, Good: op.statuses, Bad: op.problems, Repeats: op.repeats,
+			In: fields(op.in), Out: fields(op.out), Query: op.query, Good: op.statuses, Bad: op.problems, Repeats: op.repeats, Example: call,
 		})
 	}
 	var out bytes.Buffer
-	if err := page.Execute(&out, rows); err != nil {
+	if err := page.Execute(&out, groups); err != nil {
 		return nil, fmt.Errorf("render the docs: %w", err)
 	}
 	return out.Bytes(), nil
+}
+
+// docsGroup is a part of the page, with the beginnings of the paths that are in it.
+type docsGroup struct {
+	Title, About string
+	paths        []string
+}
+
+// docsGroups are in the order in which somebody needs them. The last one has what is in no other.
+var docsGroups = []docsGroup{
+	{"Propose a call", "Where an agent begins. The answer says whether the call may run, is refused, or waits for people.", []string{"/v1/pre-tool-check", "/v1/tool-calls", "/v1/tool-requests"}},
+	{"Wait and decide", "What becomes of a call that waits: its state, the answers of the requesting side, and what reviewers do.", []string{"/v1/approvals"}},
+	{"Run the call once", "With the token of an approved call.", []string{"/v1/tokens", "/v1/executions", "/.well-known/jwks.json"}},
+	{"Tool contracts", "What a tool may be given, and what of its answer an agent may see.", []string{"/v1/tool-contracts"}},
+	{"AuthZEN", "The same gate for programs that speak OpenID’s protocol.", []string{"/access", "/.well-known/authzen-configuration"}},
+	{"Agent Action Contract: its own addresses", "For programs that are written for its service.", []string{"/pre-tool-check", "/tool-precheck", "/validate-tool-precheck", "/health", "/ready"}},
+	{"MCP", "Holdpoint as a server of tools for agents.", []string{"/mcp", "/.well-known/oauth-protected-resource"}},
+	{"Audit log and reports", "What has happened, with the proof of it.", []string{"/v1/audit", "/log"}},
+	{"People and who is on call", "Accounts, access reviews and shifts.", []string{"/v1/admin/people", "/v1/admin/access-reviews", "/v1/on-call"}},
+	{"Administration", "Agents, tools, rules, kill switches, grants, and what is kept.", []string{"/v1/admin", "/v1/grants"}},
+	{"Slack", "What Slack calls, where people decide there.", []string{"/v1/slack"}},
+	{"The server", "Health, metrics and this document.", nil},
+}
+
+// groupOf is the first group that has a path or one above it: /healthz is not below /health.
+func groupOf(path string) int {
+	for i, g := range docsGroups {
+		for _, p := range g.paths {
+			if path == p || strings.HasPrefix(path, p+"/") {
+				return i
+			}
+		}
+	}
+	return len(docsGroups) - 1
+}
+
+// exampleCall is a command that sends an operation's example, "" where it has none.
+func exampleCall(op operation) (string, error) {
+	if op.example == nil {
+		return "", nil
+	}
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(op.example); err != nil {
+		return "", fmt.Errorf("write the example of %s: %w", op.path, err)
+	}
+	return "curl \"$HOLDPOINT_URL" + documented(op.path) + "\" -H \"Authorization: Bearer $HOLDPOINT_API_KEY\" \\\n  -H 'Content-Type: application/json' --data-binary @- <<'END'\n" + body.String() + "END", nil
 }
 
 // Name and Doc let the template read a parameter.

@@ -63,10 +63,17 @@ func TestOpenAPIDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/v1/pre-tool-check", "proposed_arguments", "Idempotency-Key", "resumption_token"} {
+	for _, want := range []string{"/v1/pre-tool-check", "proposed_arguments", "Idempotency-Key", "resumption_token", `<a href="/">Console</a>`, `curl &#34;$HOLDPOINT_URL/v1/pre-tool-check&#34;`} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not say %s", want)
 		}
+	}
+	used := map[int]bool{}
+	for _, op := range operations {
+		used[groupOf(op.path)] = true
+	}
+	if n := strings.Count(string(page), "<details>"); n != len(operations) || strings.Count(string(page), `<section class="group"`) != len(used) || len(used) < 10 {
+		t.Errorf("%d of %d operations are on the page, in %d groups, which should be %d", n, len(operations), strings.Count(string(page), `<section class="group"`), len(used))
 	}
 }
 

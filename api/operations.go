@@ -72,11 +72,11 @@ func (a *API) table() []operation {
 			detail: "Server-sent events: one named approval now and after every change; the stream ends when nothing more can happen.", handle: approvals.followApproval,
 		},
 		{
-			method: "POST", path: "/v1/approvals/{id}/answers", summary: "Answer on the user's behalf", scope: identity.ScopeApprovals, in: AnswerBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			method: "POST", path: "/v1/approvals/{id}/answers", example: map[string]any{"confirmed": true}, summary: "Answer on the user's behalf", scope: identity.ScopeApprovals, in: AnswerBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
 			detail: "For approvals whose next_action is answer. Confirming takes a key of kind runtime; an agent's own key can never confirm. What a reviewer wants to know (question) any key of the agent answers, with information.", handle: approvals.answerApproval,
 		},
 		{
-			method: "POST", path: "/v1/approvals/{id}/ticket", summary: "Attach a ticket", scope: identity.ScopeApprovals, in: TicketBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			method: "POST", path: "/v1/approvals/{id}/ticket", example: map[string]any{"ticket": "PAY-12"}, summary: "Attach a ticket", scope: identity.ScopeApprovals, in: TicketBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
 			detail: "For approvals whose next_action is attach_ticket. The tracker is asked afterwards: ticket.checked says that it has answered, and ticket.code why the ticket does not cover the call. Another one may then be attached. When the token is redeemed the tracker is asked once more: 409 ticket_rejected, or 503 ticket_unavailable while it gives no answer, and nothing is spent.", handle: approvals.attachTicket,
 		},
 		{
@@ -84,7 +84,7 @@ func (a *API) table() []operation {
 			detail: "The body may be left out.", handle: approvals.cancelApproval,
 		},
 		{
-			method: "POST", path: "/v1/approvals/{id}/votes", summary: "Vote", scope: signedIn, in: VoteBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			method: "POST", path: "/v1/approvals/{id}/votes", example: map[string]any{"decision": "deny", "kind": "wrong_args", "comment": "That is the former account.", "digest": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "version": 1}, summary: "Vote", scope: signedIn, in: VoteBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
 			detail: "For a signed-in person (the session of the console). A vote for what is no longer what would be approved is refused with 409. Where requirements say signed, it takes challenge and assertion (403 signature_required).", handle: approvals.vote,
 		},
 		{
