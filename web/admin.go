@@ -46,7 +46,7 @@ func (h *adminHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 
 func (h *adminHandler) view(ctx context.Context, p engine.Person, known *registry.Snapshot) views.Admin {
 	v := views.Admin{Frame: h.site.frame(p, "Administration", "admin"), Settings: settingsForm(known.Settings), Agents: len(known.Agents)}
-	v.Switch.Word, v.People, v.OnCall, v.Keys = typeStop, h.site.people, h.site.onCall, h.site.keys
+	v.Switch.Word = typeStop
 	ids := make([]string, 0, len(known.Kills))
 	for _, k := range known.Kills {
 		ids = append(ids, k.By)

@@ -59,7 +59,7 @@ func (h *auditHandler) search(w http.ResponseWriter, r *http.Request, p engine.P
 	if err != nil {
 		return err
 	}
-	query, v := r.URL.Query(), views.Audit{Frame: h.site.frame(p, "Audit", "audit"), Known: known.lists()}
+	query, v := r.URL.Query(), views.Audit{Frame: h.site.frame(p, "Audit log", "audit"), Known: known.lists()}
 	if asked := strings.TrimSpace(query.Get("q")); asked != "" {
 		to, err := h.lookUp(r.Context(), asked, query, known)
 		if err != nil {
@@ -186,6 +186,9 @@ func entries(query url.Values) map[string]string {
 	form := map[string]string{}
 	for _, name := range filterNames {
 		form[name] = query.Get(name)
+		if at, ok := parseTime(form[name], name == "until"); (name == "since" || name == "until") && ok && !at.IsZero() {
+			form[name] = at.Format("2006-01-02T15:04:05.999")
+		}
 	}
 	return form
 }

@@ -372,6 +372,14 @@ func sign(t *testing.T, l *fakeLog, size int64, root [32]byte) []byte {
 	return note
 }
 
+// TestWhoReadsBeginsAtTheLog: no call waits for an auditor. Whoever wants another page gets it.
+func TestWhoReadsBeginsAtTheLog(t *testing.T) {
+	c, _ := audited(t, "ada@example.com", nil)
+	for _, test := range []struct{ email, next, want string }{{"aude@example.com", "", "/audit"}, {"aude@example.com", "/history", "/history"}, {"ada@example.com", "", "/"}} {
+		c.do("POST", "/login", url.Values{"email": {test.email}, "password": {"right"}, "next": {test.next}}).to(t, test.want)
+	}
+}
+
 func TestTimelineLeadsToTheLog(t *testing.T) {
 	for email, want := range map[string]bool{"aude@example.com": true, "ada@example.com": false} {
 		c, _ := audited(t, email, nil)
@@ -437,8 +445,12 @@ func TestWordsOfReading(t *testing.T) {
 		want := map[string]string{
 			"a pack": "Ada made an evidence pack.", "CARD_SHOWN": "Ada was shown all of the call of pay by bot.", "EXPORT_BEGUN": "Ada began to export the audit log.", "EXPORTED": "Ada exported the audit log.",
 		}[code]
-		if got := describeEvent(e, name).Sentence; got != want {
-			t.Errorf("%s: got %q, want %q", code, got, want)
+		if got := describeEvent(e, name); got.Sentence != want || code == "CARD_SHOWN" && len(got.Because) > 0 {
+			t.Errorf("%s: got %+v, want %q", code, got, want)
 		}
+	}
+	added := engine.Event{Type: engine.Admin, Outcome: engine.Allow, Actor: ada, Reasons: []engine.Reason{{Code: "USER_ADDED", Message: "A person was added."}}, SafePayload: []byte(`{"person":"Gus"}`)}
+	if got, want := describeEvent(added, name).Sentence, "Ada: a person was added (Gus)."; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -42,7 +42,7 @@ var exportFormats = []struct{ format, ending, media, label string }{
 }
 
 func (h *exportHandler) view(r *http.Request, p engine.Person, form url.Values) views.AuditExport {
-	v := views.AuditExport{Frame: h.site.frame(p, "Export", "audit"), Since: form.Get("since"), Until: form.Get("until"), Format: form.Get("format"), Server: h.site.address(r), Keys: h.keys}
+	v := views.AuditExport{Frame: h.site.frame(p, "Export the audit log", "audit"), Since: form.Get("since"), Until: form.Get("until"), Format: form.Get("format"), Server: h.site.address(r), Keys: h.keys}
 	for _, f := range exportFormats {
 		v.Formats = append(v.Formats, views.Option{Value: f.format, Label: f.label})
 	}

@@ -13,6 +13,7 @@ import (
 	"holdpoint/internal/gate"
 	"holdpoint/internal/httpstatus"
 	"holdpoint/internal/rules"
+	"holdpoint/web/syntax"
 	"holdpoint/web/views"
 )
 
@@ -25,6 +26,11 @@ type RuleChanges interface {
 	Difference(ctx context.Context, from, to string) (string, error)
 	// InForce is the file that is in force, "" for none.
 	InForce(kind string) string
+	// FileOf names the file of a kind that the settings name, "" for none.
+	FileOf(kind string) string
+	// Approvers counts the people who could approve what an author proposes, and how many
+	// of them it takes.
+	Approvers(ctx context.Context, kind string, author engine.Person) (able, needed int, err error)
 	// TakesApproval says whether changes take an approval, and of which role.
 	TakesApproval(kind string) (role string, takes bool)
 }
@@ -62,14 +68,19 @@ func kindOf(form url.Values) string {
 // kinds are the documents that people change.
 var kinds = []views.Option{{Value: "policy", Label: "Policy"}, {Value: "contracts", Label: "Tool contracts"}}
 
-func (h *changeHandler) view(p engine.Person, kind string) views.ProposeChange {
-	v := views.ProposeChange{Frame: h.site.frame(p, "Propose a change", "policies"), Kind: kind, Kinds: kinds, Zones: zones()}
+func (h *changeHandler) view(ctx context.Context, p engine.Person, kind string) (views.ProposeChange, error) {
+	v := views.ProposeChange{Frame: h.site.frame(p, "Propose a change", "policies"), Kind: kind, Kinds: kinds, Zones: zones(), File: h.changes.FileOf(kind), People: h.site.people}
 	v.Role, v.Takes = h.changes.TakesApproval(kind)
-	return v
+	var err error
+	v.Able, v.Needed, err = h.changes.Approvers(ctx, kind, p)
+	return v, err
 }
 
 func (h *changeHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	v := h.view(p, kindOf(r.URL.Query()))
+	v, err := h.view(r.Context(), p, kindOf(r.URL.Query()))
+	if err != nil {
+		return err
+	}
 	v.Text = h.changes.InForce(v.Kind)
 	return h.site.render(w, r, http.StatusOK, views.ProposeChangePage(v))
 }
@@ -77,22 +88,29 @@ func (h *changeHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pe
 // propose shows what a change would be, or proposes it.
 func (h *changeHandler) propose(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	e := formValues{form: r.PostForm}
-	v := h.view(p, kindOf(r.PostForm))
+	v, err := h.view(r.Context(), p, kindOf(r.PostForm))
+	if err != nil {
+		return err
+	}
 	v.Text, v.Reason, v.From, v.Zone = strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n"), e.text("reason"), e.text("from"), e.text("zone")
 	what := rules.Proposal{
 		Kind: v.Kind, Data: []byte(v.Text), Name: v.Kind, Reason: v.Reason, From: e.moment("from", "From", e.zone("zone")), Author: &p, By: by(p),
 	}
-	err := e.err()
+	err = e.err()
 	if err == nil && r.PostForm.Get("do") == "propose" {
 		var opened gate.OpenedRuleChange
 		if opened, err = h.changes.Propose(r.Context(), what); err == nil {
-			h.site.redirectWithFlash(w, r, "newrules", cardURL(opened.ApprovalID))
+			said := "newrules"
+			if v.Able < v.Needed {
+				said = "newrulesalone"
+			}
+			h.site.redirectWithFlash(w, r, said, cardURL(opened.ApprovalID))
 			return nil
 		}
 	} else if err == nil {
 		var seen gate.RuleChange
 		if seen, err = h.changes.Preview(r.Context(), what); err == nil {
-			v.Seen = &views.SeenChange{Version: seen.Version, Former: seen.Former, From: seen.From, Until: seen.Until, Difference: views.Text(seen.Difference), Simulation: seen.Simulation}
+			v.Seen = &views.SeenChange{Version: seen.Version, Former: seen.Former, From: seen.From, Until: seen.Until, Difference: coloured(seen.Difference), Simulation: seen.Simulation}
 			return h.site.render(w, r, http.StatusOK, views.ProposeChangePage(v))
 		}
 	}
@@ -103,6 +121,12 @@ func (h *changeHandler) propose(w http.ResponseWriter, r *http.Request, p engine
 	v.Failures = strings.Split(strings.TrimSpace(refusal.Detail), "\n")
 	retryAfter(w, refusal)
 	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.ProposeChangePage(v))
+}
+
+// coloured is a unified diff as the page shows it.
+func coloured(difference string) views.Code {
+	list, _, _, _ := syntax.Diff(difference)
+	return views.NewBudget().Tokens(list)
 }
 
 // history shows what was in force, and the difference between two editions.
@@ -134,7 +158,7 @@ func (h *changeHandler) history(w http.ResponseWriter, r *http.Request, p engine
 		case err != nil:
 			return err
 		default:
-			code := views.Text(text)
+			code := coloured(text)
 			v.Difference, v.Same = &code, text == ""
 		}
 	}

@@ -164,7 +164,7 @@ func New(c Config) (*Console, error) {
 		&policyHandler{shared}, &agentHandler{shared, c.Agents}, &toolHandler{shared, c.Tools}, &adminHandler{shared, c.Settings}, &componentHandler{shared},
 	}
 	if c.RuleChanges != nil {
-		shared.ruleChanges = true
+		shared.ruleChanges = c.RuleChanges
 		groups = append(groups, &changeHandler{shared, c.RuleChanges})
 	}
 	if c.Drafts != nil {
@@ -196,6 +196,7 @@ func New(c Config) (*Console, error) {
 		groups = append(groups, &delegationHandler{shared, c.Delegations})
 	}
 	if c.Notifications != nil {
+		shared.notifications = true
 		groups = append(groups, &notificationHandler{shared, c.Notifications})
 	}
 	if c.Retention != nil {

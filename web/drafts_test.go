@@ -282,7 +282,7 @@ func TestFormsApart(t *testing.T) {
 	})
 	for form, button := range map[string]string{"comments": "send-comment", "questions": "send-question"} {
 		address := "/approvals/apr_1/" + form
-		c.get("/approvals/apr_1").want(t, http.StatusOK, `<form class="folded apart" method="post" action="`+address+`"`, `class="apartlink"><a class="button" href="`+address+`"`)
+		c.get("/approvals/apr_1").want(t, http.StatusOK, `<form class="folded apart" method="post" action="`+address+`"`, `class="apartlink"><a class="alone button" href="`+address+`"`)
 		page := c.get(address)
 		page.want(t, http.StatusOK, `data-testid="form-page"`, `data-testid="`+button+`"`, "Back to the card")
 		if strings.Contains(page.body, "/reveal") || strings.Contains(page.body, `id="vote"`) || strings.Count(page.body, "<textarea") != 1 {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -70,6 +71,9 @@ func describeEvent(e engine.Event, name func(string) string) eventText {
 		t.Sentence = who + " " + attempt + " and was turned away, for " + call
 	case action != "":
 		t.Sentence = who + " " + action + " " + call
+		if e.Type == engine.Shown { // the reason says the same
+			t.Because = nil
+		}
 	case e.Type == engine.Redeemed:
 		t.Sentence = who + " took the permission and started " + call
 	case e.Type == engine.Executed:
@@ -89,7 +93,7 @@ func describeEvent(e engine.Event, name func(string) string) eventText {
 	case len(t.Because) > 0: // administration and notifications: the reason is what was done
 		first := strings.TrimSuffix(t.Because[0], ".")
 		t.Because = t.Because[1:]
-		t.Sentence = who + ": " + lowerFirst(first)
+		t.Sentence = who + ": " + lowerFirst(first) + aboutWhom(e, name)
 		if e.Outcome == engine.Deny {
 			t.Sentence = who + " tried to change something and was turned away: " + lowerFirst(first)
 		}
@@ -98,6 +102,22 @@ func describeEvent(e engine.Event, name func(string) string) eventText {
 	}
 	t.Sentence += "."
 	return t
+}
+
+// aboutWhom names the account that an event of administration is about, "" where it is about
+// none, or about that of the actor.
+func aboutWhom(e engine.Event, name func(string) string) string {
+	var p struct {
+		Person  string `json:"person"`
+		Subject string `json:"subject"`
+	}
+	if e.Type != engine.Admin || json.Unmarshal(e.SafePayload, &p) != nil {
+		return ""
+	}
+	if about := cmp.Or(p.Person, p.Subject); about != "" && about != e.Actor.ID {
+		return " (" + name(about) + ")"
+	}
+	return ""
 }
 
 func settledSentence(e engine.Event, call string) string {

@@ -146,6 +146,8 @@ func periods(now time.Time, path string, chosen views.ReportForm) []views.Period
 		label       string
 		first, last time.Time
 	}{
+		{"Last 7 days", now.AddDate(0, 0, -6), now},
+		{"Last 30 days", now.AddDate(0, 0, -29), now},
 		{"This quarter", quarter, now},
 		{"Last quarter", quarter.AddDate(0, -3, 0), quarter.AddDate(0, 0, -1)},
 		{"This year", year, now},

@@ -58,7 +58,7 @@ func TestListReportPeriods(t *testing.T) {
 	c, r := startReports(t)
 	c.signIn("olga@example.com")
 	first := c.get("/audit/reports/roles?since=2026-07-01&until=2026-09-30")
-	first.want(t, http.StatusOK, `href="/audit/reports/roles?since=2026-07-01&amp;until=2026-09-30" aria-current`, "Last quarter", "?since=2025-01-01&amp;until=2025-12-31", `name="since" value="2026-07-01"`)
+	first.want(t, http.StatusOK, `href="/audit/reports/roles?since=2026-07-01&amp;until=2026-09-30" aria-current`, "Last quarter", "Last 7 days", "?since=2026-11-15&amp;until=2026-11-21", "?since=2025-01-01&amp;until=2025-12-31", `name="since" value="2026-07-01"`)
 	r.list.NextCursor = "next-one"
 	next := c.get("/audit/reports/roles?after=cursor&since=2026-07-01T00:00:00Z&until=2026-10-01T00:00:00.5Z")
 	next.want(t, http.StatusOK, "First page", `name="until" value="2026-10-01"`, "after=next-one&amp;since=2026-07-01T00%3A00%3A00Z&amp;until=2026-10-01T00%3A00%3A00.5Z")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"holdpoint/engine"
+	"holdpoint/engine/policy"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/httpstatus"
@@ -162,10 +163,54 @@ func (h *peopleHandler) boxes(ctx context.Context, has, ticked []string) ([]view
 		return nil, err
 	}
 	var boxes []views.RoleBox
+	asked := rulesByRole(h.site.inForce().Policy)
 	for _, role := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(known, has)))) {
-		boxes = append(boxes, views.RoleBox{Role: role, On: slices.Contains(ticked, role), Unused: !slices.Contains(known, role)})
+		boxes = append(boxes, views.RoleBox{Role: role, On: slices.Contains(ticked, role), Means: roleMeaning(role, asked[role], slices.Contains(known, role))})
 	}
 	return boxes, nil
+}
+
+// rulesByRole are the rules of a policy that ask for each role, by their names.
+func rulesByRole(p *policy.Bundle) map[string][]string {
+	asked := map[string][]string{}
+	if p == nil {
+		return asked
+	}
+	rules := p.Rules()
+	for i, requirements := range p.Requirements() {
+		for _, r := range requirements {
+			roles := []string{r.Role}
+			for _, g := range r.AnyOf {
+				roles = append(roles, g.Role)
+			}
+			for _, role := range roles {
+				if list := asked[role]; role != "" && !slices.Contains(list, rules[i].ID) {
+					asked[role] = append(list, rules[i].ID)
+				}
+			}
+		}
+	}
+	return asked
+}
+
+// roleMeaning says what whoever has a role may do by it.
+func roleMeaning(role string, rules []string, known bool) string {
+	var words []string
+	if power := powerWords[role]; power != "" {
+		words = append(words, power)
+	}
+	switch n := len(rules); {
+	case n > 2:
+		words = append(words, "Decides what "+views.Thousands(n)+" rules of the policy ask of it, such as "+rules[0]+" and "+rules[1]+".")
+	case n > 0:
+		words = append(words, "Decides what the policy asks of it: "+strings.Join(rules, " and ")+".")
+	case len(words) > 0:
+	case known:
+		words = append(words, "Decides where the routing, or the approval of a change, asks for it.")
+	default:
+		words = append(words, "No rule asks for it.")
+	}
+	return strings.Join(words, " ")
 }
 
 // again shows the person's page with what was refused, and asks for a proof where that
@@ -272,6 +317,7 @@ func (h *peopleHandler) mail(r *http.Request) views.MailChoice {
 func (h *peopleHandler) showLink(w http.ResponseWriter, r *http.Request, p engine.Person, l admin.PasswordLink) error {
 	v := views.PersonLink{
 		Frame: h.site.frame(p, "Link for "+views.Visible(l.Person.Name), "admin"), Name: l.Person.Name, Email: l.Person.Email, URL: personURL(l.Person.ID), Link: l.URL, ExpiresAt: l.ExpiresAt,
+		Roles: l.Person.Roles,
 	}
 	if l.RolesWait != "" {
 		v.RolesURL = cardURL(l.RolesWait)

@@ -104,7 +104,8 @@ func TestPeoplePages(t *testing.T) {
 	h.post(h.at("ada"), "name", "Ada", "with_roles", "yes", "roles", "admin").want(t, http.StatusForbidden)
 
 	h.enter("olga", horse).to(t, "/")
-	h.get("/admin").want(t, http.StatusOK, `href="/people"`)
+	h.get("/admin").want(t, http.StatusOK, `aria-label="Administration"`, `href="/people"`)
+	h.get("/people/new").want(t, http.StatusOK, "Reads everything, and decides nothing by it.")
 	h.get("/people").want(t, http.StatusOK, "2 people", "ada@example.com", "olga@example.com", "Invite somebody")
 	if a := h.get("/people?q=REVIEWER+ada"); !strings.Contains(a.body, "1 person of 2") || strings.Contains(a.body, `"name" href="`+h.at("olga")) {
 		t.Errorf("the search found %s", a.body)
@@ -124,7 +125,7 @@ func TestPeoplePages(t *testing.T) {
 	if got := h.roles("ada"); got != "to-come" {
 		t.Errorf("the roles are %q", got)
 	}
-	h.get(h.at("ada")).want(t, http.StatusOK, "no rule asks for it")
+	h.get(h.at("ada")).want(t, http.StatusOK, "No rule asks for it.")
 	h.post(h.at("ada"), "name", "Ada Lovelace").to(t, h.at("ada")) // without the roles of the form, they stay
 	if got := h.roles("ada"); got != "to-come" {
 		t.Errorf("the roles are %q", got)

@@ -26,13 +26,21 @@ func (h *policyHandler) register(mux *http.ServeMux) {
 }
 
 func (h *policyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	return h.site.render(w, r, http.StatusOK, views.PoliciesPage(h.view(p)))
+	v := h.view(p)
+	if v.Query = strings.TrimSpace(r.URL.Query().Get("q")); v.Policy != nil && v.Query != "" {
+		v.Policy.Rules = slices.DeleteFunc(v.Policy.Rules, func(rule views.Rule) bool { return !rule.Matches(v.Query) })
+	}
+	return h.site.render(w, r, http.StatusOK, views.PoliciesPage(v))
 }
 
 // view shows what is in force at this moment.
 func (h *policyHandler) view(p engine.Person) views.Policies {
 	in, now := h.site.inForce(), h.site.clock()
-	v := views.Policies{Frame: h.site.frame(p, "Policies", "policies"), Digest: in.Digest, History: h.site.ruleChanges, Propose: h.site.ruleChanges && access.MayAdminister(p), Try: views.Try{Environment: "dev", Arguments: "{}"}}
+	v := views.Policies{Frame: h.site.frame(p, "Policies", "policies"), Digest: in.Digest, History: h.site.ruleChanges != nil, Try: views.Try{Environment: "dev", Arguments: "{}"}}
+	if h.site.ruleChanges != nil && access.MayAdminister(p) {
+		_, takes := h.site.ruleChanges.TakesApproval(kinds[0].Value)
+		v.Propose, v.ByFile = takes, !takes
+	}
 	for line := range strings.Lines(in.Problem) {
 		if line = strings.TrimSpace(line); line != "" {
 			v.Problems = append(v.Problems, line)
@@ -52,7 +60,7 @@ func (h *policyHandler) view(p engine.Person) views.Policies {
 func policyView(b *policy.Bundle, file []byte, now time.Time) views.Policy {
 	v := views.Policy{
 		Version: b.Version, Digest: b.Digest, Generated: b.GeneratedAt, Expires: b.ExpiresAt, Signed: b.Signed,
-		Default: outcome(b.Default), Rules: policyRules(b, file), File: views.Text(string(file)),
+		Default: outcome(b.Default), Rules: policyRules(b, file), Count: len(b.Rules()), File: views.Text(string(file)),
 	}
 	switch {
 	case b.Expired(now):
@@ -171,7 +179,7 @@ func outcome(o engine.Outcome) views.Outcome {
 	v := views.Outcome{Code: string(o)}
 	switch o {
 	case engine.Allow:
-		v.Kind, v.Words = "allow", "runs at once"
+		v.Kind, v.Words = "allow", "may run, unless another check holds it"
 	case engine.Deny:
 		v.Kind, v.Words = "deny", "is refused"
 	case engine.RequireApproval:

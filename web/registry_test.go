@@ -250,6 +250,11 @@ func TestPolicies(t *testing.T) {
 	if strings.Contains(page.body, "<b>urgent") {
 		t.Error("the policy's words are markup")
 	}
+	found := c.get("/policies?q=finance-approver+50000")
+	found.want(t, http.StatusOK, `data-testid="rule-count"`, "payments.transfer", `value="finance-approver 50000"`)
+	if text := strip(found.body); !strings.Contains(text, "1 rule of 4 match") {
+		t.Errorf("a search for words of one rule shows others:\n%s", text)
+	}
 	text := strip(page.body)
 	for _, want := range []string{
 		"the argument amount is more than 1000 and is at most 50000", "the argument currency is EUR", "2 of finance-approver and 1 of security-approver", "either 1 of counsel or 2 of reviewer",
@@ -327,7 +332,7 @@ func TestTryACall(t *testing.T) {
 	c.m.registry.enforce(t, samplePolicy, sampleContracts)
 	c.m.now = func() time.Time { return time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) }
 	c.c.site.clock = c.m.now
-	try(url.Values{"tool": {"read.file"}, "arguments": {`{"path":"/etc"}`}, "environment": {"dev"}}, 200, "Decided by the rule read-anything", "read.file in dev runs at once", "too late never-reached")
+	try(url.Values{"tool": {"read.file"}, "arguments": {`{"path":"/etc"}`}, "environment": {"dev"}}, 200, "Decided by the rule read-anything", "read.file in dev may run, unless another check holds it", "too late never-reached")
 	whole := `{"toolName":"payments.transfer","toolArgs":{"amount":2000,"currency":"EUR","memo":"invoice 1"},"agentId":"a","trustLevel":"verified"}`
 	try(url.Values{"request": {whole}}, 200, "Decided by the rule big-payment", "waits for people to approve it", `The tool "payments.transfer" is not one whose name begins with "read."`)
 	try(url.Values{"tool": {"payments.transfer"}, "arguments": {`{"amount":2000}`}}, 200, "No rule matched", "DENY")

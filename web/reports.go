@@ -91,7 +91,7 @@ func jsonURL(path string, f views.ReportForm, since, until time.Time) string {
 
 func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.URL.Query())
-	v := views.AccessReport{Frame: h.site.frame(p, "Access report", "audit"), Form: form}
+	v := views.AccessReport{Frame: h.site.frame(p, "Who can approve what", "audit"), Form: form}
 	q := report.AccessQuery{Since: since, Until: until}
 	if err == nil {
 		q.At, err = report.ParseTime(form.At)
@@ -219,7 +219,7 @@ func roleDemandWords(a report.RoleAsked) string {
 
 func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.URL.Query())
-	v := views.ReviewerReport{Frame: h.site.frame(p, "Reviewer report", "audit"), Form: form, Thresholds: thresholds}
+	v := views.ReviewerReport{Frame: h.site.frame(p, "Reviewer activity", "audit"), Form: form, Thresholds: thresholds}
 	var found report.ReviewerReport
 	if err == nil {
 		found, err = h.reports.Reviewers(r.Context(), report.ReviewerQuery{Since: since, Until: until, Zone: form.Zone})
@@ -246,7 +246,7 @@ func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engi
 
 func (h *reportHandler) claims(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.URL.Query())
-	v := views.ClaimReport{Frame: h.site.frame(p, "Report on claims", "audit"), Form: form, From: report.SuddenFrom, Factor: report.SuddenTimes}
+	v := views.ClaimReport{Frame: h.site.frame(p, "Whom agents name as their side", "audit"), Form: form, From: report.SuddenFrom, Factor: report.SuddenTimes}
 	var found report.ClaimReport
 	if err == nil {
 		found, err = h.reports.Claims(r.Context(), report.ClaimQuery{Since: since, Until: until})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"holdpoint/engine"
@@ -129,8 +130,18 @@ func (h *signInHandler) startSession(w http.ResponseWriter, r *http.Request, per
 		return fmt.Errorf("sign in: %w", err)
 	}
 	h.site.keepCarried(r, person)
-	http.Redirect(w, r, next, http.StatusSeeOther)
+	http.Redirect(w, r, h.site.start(person, next), http.StatusSeeOther)
 	return nil
+}
+
+// start is where somebody begins who wanted the first page: whoever only reads, at the audit log,
+// for no call ever waits for them.
+func (s *site) start(p engine.Person, next string) string {
+	reads := len(p.Roles) > 0 && !slices.ContainsFunc(p.Roles, func(role string) bool { return role != access.AuditorRole })
+	if next == "/" && reads && s.audit {
+		return "/audit"
+	}
+	return next
 }
 
 func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request, p engine.Person) error {

@@ -32,7 +32,9 @@ type site struct {
 	ssoOnly      bool
 	factorRoles  []string // need a second factor
 	// Which pages there are.
-	delegations, grants, audit, people, onCall, keys, ruleChanges bool
+	delegations, grants, audit, people, onCall, keys, notifications bool
+	// ruleChanges is nil where changes of the rules are proposed by command only.
+	ruleChanges RuleChanges
 	// reviews may be nil: nobody reviews accesses then.
 	reviews AccessReviews
 }
@@ -177,6 +179,9 @@ func (s *site) frame(p engine.Person, title, here string) views.Frame {
 		Delegations: s.delegations, Enrolling: s.lacksFactor(p) != "",
 		Grants: s.grants,
 		Audit:  s.audit && access.MayReadRules(p),
+	}
+	if f.Admin {
+		f.Pages = views.AdminPages{People: s.people, OnCall: s.onCall, Keys: s.keys, Notifications: s.notifications, Reviews: s.reviews != nil}
 	}
 	if k, on := s.inForce().Registered.Kills[""]; on && p.ID != "" {
 		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}

@@ -193,6 +193,9 @@ func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
 		}
 		if left := r.Needed - r.Given; i == c.Approval.State.Stage && c.Eligible < left && r.Kind.Traits().VotesCount && len(r.AnyOf) == 0 {
 			v.Short = "Only " + views.Plural(c.Eligible, "person", "people") + " can still do this, too few to complete it."
+			if c.Eligible == 0 {
+				v.Short = "Nobody can do this now. Unless somebody gets the role, it runs out of time."
+			}
 		}
 	case approval.Queued:
 		v.Standing = "its turn comes later"

@@ -594,6 +594,19 @@
     for (const el of document.querySelectorAll("details[data-roomy]")) el.open = el.querySelector("[aria-invalid]") !== null;
   }
 
+  // What is shown once is copied by a button, where the browser lets it.
+  for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      button.textContent = "Copied";
+      announce("Copied");
+    });
+  }
+
+  // Tabs that do not fit are in a row that scrolls: the one that is open is in sight.
+  document.querySelector(".subnav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
   localTimes();
   tally();
   tick();

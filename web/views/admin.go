@@ -5,9 +5,6 @@ import "time"
 // Admin is the page for administrators.
 type Admin struct {
 	Frame
-	// People, OnCall and Keys say that there are pages for them.
-	People, OnCall, Keys bool
-
 	Kill     Kill // of all agents
 	Kills    []Kill
 	Switch   Switch

@@ -42,7 +42,7 @@ func AgentsPage(v Agents) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"pagehead\"><h1>Agents</h1></div><p class=\"lead\">What is registered of an agent is what policies see, whatever its requests say.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"pagehead\"><h1>Agents</h1></div><p class=\"lead\">What is registered of an agent is what policies see, whatever its requests say. What agents call is in the <a href=\"/docs\">API reference</a>.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

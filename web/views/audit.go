@@ -112,6 +112,15 @@ type Checkpoint struct {
 	Cosigned []string
 }
 
+// timeInput is the kind of a field for a moment: what a browser's own field for it would not
+// show, such as what cannot be read, is text.
+func timeInput(value string) string {
+	if _, err := time.Parse("2006-01-02T15:04:05.999999999", value); value == "" || err == nil {
+		return "datetime-local"
+	}
+	return "text"
+}
+
 func thousands(n int64) string { return Thousands(int(n)) }
 
 func direction(v Audit) string {

@@ -11,6 +11,11 @@ type ProposeChange struct {
 	// Takes says that such changes take an approval, and Role of whom.
 	Takes bool
 	Role  string
+	// Able is how many people other than the reader have the role, and Needed how many it takes.
+	Able, Needed int
+	// File is the file of such documents, "" for none; People says that there is a page of people.
+	File   string
+	People bool
 	// What the form says.
 	Text, Reason, From, Zone string
 	Zones                    []Option
@@ -51,6 +56,17 @@ type EditionRow struct {
 	Alone bool
 	// ApprovalURL and ChangesURL are "" where there is none.
 	ApprovalURL, ChangesURL string
+}
+
+// tooFew says why what the reader proposes cannot be approved, "" where it can.
+func (v ProposeChange) tooFew() string {
+	switch {
+	case v.Able >= v.Needed:
+		return ""
+	case v.Able == 0:
+		return "Nobody else has the role " + Visible(v.Role) + ", so nobody can approve what you propose."
+	}
+	return "It takes " + Plural(v.Needed, "person", "people") + " with the role " + Visible(v.Role) + ", and only " + itoa(v.Able) + " besides you " + map[bool]string{true: "has", false: "have"}[v.Able == 1] + " it."
 }
 
 // name is what an edition is called in a list of them.

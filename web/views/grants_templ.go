@@ -49,7 +49,7 @@ func GrantsPage(v Grants) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Rows) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"empty\" data-testid=\"no-grants\"><h2>There are none that you may know of</h2><p>When an agent asks for the same thing again and again, open one of its cards and choose <strong>Approve calls like this…</strong> There you say how alike the next ones have to be, how many may pass and until when.</p><p>A grant never does more than its maker's own vote: it counts for one person, not for the agent's owner, and not where a person has to look at each call. Before it is made you see which past calls it would have let pass.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"empty\" data-testid=\"no-grants\"><h2>You have no standing grants</h2><p>When an agent asks for the same thing again and again, open one of its cards and choose <strong>Approve calls like this…</strong> There you say how alike the next ones have to be, how many may pass and until when.</p><p>A grant never does more than its maker's own vote: it counts for one person, not for the agent's owner, and not where a person has to look at each call. Before it is made you see which past calls it would have let pass.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -19,6 +19,8 @@ type Frame struct {
 	Delegations bool
 	// Grants says that there are pages for standing grants; Here is "grants" there.
 	Grants bool
+	// Pages says which pages of the administration there are besides the first.
+	Pages AdminPages
 	// Audit says that the person may open the audit log; Here is "audit" there.
 	Audit bool
 	// AllStopped is the kill switch of all agents, when it is on.
@@ -34,6 +36,9 @@ type Frame struct {
 	// Now is the server's time, by which a script counts down.
 	Now time.Time
 }
+
+// AdminPages are pages of the administration that an installation may do without.
+type AdminPages struct{ People, OnCall, Keys, Notifications, Reviews bool }
 
 // Link is a text and where it leads.
 type Link struct{ Text, To string }

@@ -54,10 +54,10 @@ func (r PersonRow) factorWords() string {
 	return strings.Join(parts, ", ")
 }
 
-// RoleBox is a role to choose. Unused says that no rule asks for it.
+// RoleBox is a role to choose. Means says what it is for.
 type RoleBox struct {
-	Role       string
-	On, Unused bool
+	Role, Means string
+	On          bool
 }
 
 // PersonPage is the page of a person.
@@ -101,7 +101,8 @@ type NewPerson struct {
 type PersonLink struct {
 	Frame
 	Name, Email, URL, Link string
-	RolesURL               string // of the approval by which they get their roles, "" where they have them
-	NotSent                bool   // it was to be sent, and could not be
+	Roles                  []string // that they have
+	RolesURL               string   // of the approval by which they get their roles, "" where they have them
+	NotSent                bool     // it was to be sent, and could not be
 	ExpiresAt              time.Time
 }

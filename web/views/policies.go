@@ -1,6 +1,10 @@
 package views
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Outcome is what a rule decides.
 type Outcome struct {
@@ -23,9 +27,11 @@ type Policies struct {
 	Frame
 	// Digest is what events name.
 	Digest string
-	// History says that there is a page of what was in force, and Propose that the reader may
-	// propose a change.
-	History, Propose bool
+	// History says that there is a page of what was in force, Propose that the reader may
+	// propose a change, and ByFile that the reader could if changes took an approval.
+	History, Propose, ByFile bool
+	// Query is what is searched for in the rules, "" for nothing.
+	Query string
 	// Problems are why the last new file did not come into force.
 	Problems []string
 	// Policy is nil when there is none.
@@ -44,9 +50,11 @@ type Policy struct {
 	Signed             bool
 	Expired            bool
 	// Warning says that it has expired or soon will, or "".
-	Warning  string
-	Default  Outcome
+	Warning string
+	Default Outcome
+	// Rules are those of Count that are shown.
 	Rules    []Rule
+	Count    int
 	Warnings []Lint
 	File     Code
 }
@@ -63,6 +71,25 @@ type Rule struct {
 	Outcome Outcome
 	// Unread says that only the file tells the conditions and terms.
 	Unread bool
+}
+
+// Matches reports whether each word of a query is in the rule, as the page shows it.
+func (r Rule) Matches(query string) bool {
+	var text strings.Builder
+	for _, part := range []string{r.ID, r.Description, r.Outcome.Code, r.Outcome.Words} {
+		text.WriteString(strings.ToLower(part) + "\n")
+	}
+	for _, p := range slices.Concat(r.Match, r.When, r.Terms) {
+		for _, piece := range p {
+			text.WriteString(strings.ToLower(piece.Text) + " ")
+		}
+	}
+	for _, word := range strings.Fields(strings.ToLower(query)) {
+		if !strings.Contains(text.String(), word) {
+			return false
+		}
+	}
+	return true
 }
 
 // Lint is a warning about the policy.
