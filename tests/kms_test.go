@@ -119,6 +119,15 @@ func keysUnderAKMS(t *testing.T, c *cluster) {
 		}
 	}
 
+	// A witness's key is made wrapped: it is opened before the log is looked at.
+	must(t, env, "", "witness", "key", path("witness"), "--name", "w.example.com/1")
+	if text := h.get(path("witness")); !strings.HasPrefix(text, `{"holdpoint_wrapped":1,"for":"witness_key",`) {
+		t.Errorf("got %s", text)
+	}
+	if got := cli(t, env, "", "witness", "--key", path("witness"), "--state", path("state"), "--log", "x"); !strings.Contains(got.err, "holdpoint: --log: ") {
+		t.Errorf("got %s", got.err)
+	}
+
 	// A gate and a worker.
 	c.env = env
 	defer func() { c.env = former }()

@@ -47,8 +47,12 @@ Examples:
     --log 'example.com/audit=log.example.com+0f3a…+AY7…'`
 }
 
-func (w *witnessServe) Run(ctx context.Context, _ *cli) error {
-	data, err := os.ReadFile(w.KeyFile) // #nosec G304 -- the user names the file
+func (w *witnessServe) Run(ctx context.Context, c *cli) error {
+	f, err := c.keyFile("witness_key", w.KeyFile)
+	if err != nil {
+		return err
+	}
+	data, err := f.read(ctx)
 	if err != nil {
 		return fmt.Errorf("--key: %w", err)
 	}
@@ -109,22 +113,21 @@ Example:
   holdpoint witness key witness.key --name witness.example.com/w1`
 }
 
-func (w *witnessKey) Run(*cli) error {
+func (w *witnessKey) Run(ctx context.Context, c *cli) error {
+	f, err := c.keyFile("witness_key", w.File)
+	if err != nil {
+		return err
+	}
 	skey, vkey, err := cosign.GenerateKey(rand.Reader, w.Name)
 	if err != nil {
 		return fmt.Errorf("--name: %w", err)
 	}
-	f, err := os.OpenFile(w.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the user names the file
+	err = f.create(ctx, []byte(skey+"\n"))
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s is there already, and a witness's key is not replaced: name another file", w.File)
 	}
 	if err != nil {
 		return err
-	}
-	_, err = f.WriteString(skey + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(w.File)
-		return fmt.Errorf("write %s: %w", w.File, err)
 	}
 	fmt.Fprintln(terminal, vkey)
 	return nil

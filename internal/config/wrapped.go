@@ -83,14 +83,15 @@ func (c *Config) SecretFiles() (files []SecretFile) {
 	return files
 }
 
-// SecretSettings are the settings whose secrets a KMS may wrap.
+// SecretSettings are the settings whose secrets a KMS may wrap, and a witness's key, which
+// is no setting.
 func SecretSettings() (names []string) {
 	for _, s := range new(Config).secrets() {
 		if !s.public && kind(s.name) == s.name {
 			names = append(names, s.name)
 		}
 	}
-	return append(names, "temporal_tls.key", "tickets.token", "sso.client_secret", "log_streams.secret", "log_streams.token", "log_streams.key")
+	return append(names, "witness_key", "temporal_tls.key", "tickets.token", "sso.client_secret", "log_streams.secret", "log_streams.token", "log_streams.key")
 }
 
 // WrappedBy is the name of the KMS's key by which a setting's value was wrapped when Check
