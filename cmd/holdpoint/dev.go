@@ -246,7 +246,7 @@ func (m *machine) config(temporal string) (config.Config, error) {
 		return cfg, err
 	}
 	if cfg.KMS != "" {
-		return cfg, fmt.Errorf("%s: kms: dev keeps its keys in clear; serve and worker take a KMS (docs/keys.md)", filepath.Join(m.dir, settingsFile))
+		return cfg, fmt.Errorf("%s: kms: dev keeps its keys in clear; serve and worker take a KMS (docs/kms.md)", filepath.Join(m.dir, settingsFile))
 	}
 	if cfg.PolicyFile == "" {
 		cfg.PolicyFile = filepath.Join(m.dir, policyFile)

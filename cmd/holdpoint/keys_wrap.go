@@ -57,7 +57,7 @@ func (w *wrappable) files(c *cli) (files []keyFile, err error) {
 		return nil, err
 	}
 	if cfg.KMS == "" {
-		return nil, errors.New("kms: it is missing: want unix:///…, the socket of a KMS plugin, or file:///… (docs/keys.md)")
+		return nil, errors.New("kms: it is missing: want unix:///…, the socket of a KMS plugin, or file:///… (docs/kms.md)")
 	}
 	service, err := kms.Open(cfg.KMS)
 	if err != nil {

@@ -34,6 +34,8 @@ func (serveCommand) Help() string {
   HOLDPOINT_DATA_KEY_FILE      32 random bytes in base64; encrypts arguments
   HOLDPOINT_SIGNING_KEYS_FILE  made by "holdpoint key rotate FILE"; looked at again
                                when it changes or on SIGHUP
+  HOLDPOINT_KMS                whose key has wrapped the files of keys, unix:///… or
+                               file:///… (docs/kms.md)
   HOLDPOINT_PUBLIC_URL         where people reach the console, https://…
   HOLDPOINT_LISTEN             127.0.0.1:8080 when left out
   HOLDPOINT_METRICS_LISTEN     address of /metrics alone, without a key; else it

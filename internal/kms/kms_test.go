@@ -104,6 +104,10 @@ func TestFileOfKeys(t *testing.T) {
 	fails(t, "two", err, "something follows it")
 	_, err = Unwrap(ctx, now, "data_key", strings.Replace(string(wrapped), ":1,", ":2,", 1))
 	fails(t, "a later format", err, "it is wrapped in format 2, and this program knows 1")
+	for _, field := range []string{`"for":"`, `"key_id":"`} { // both are printed
+		_, err = Parse(strings.Replace(string(wrapped), field, field+`\u001b[2J`, 1))
+		fails(t, "control characters in "+field, err, "not whole")
+	}
 	_, err = Wrap(ctx, now, "data_key", nil)
 	fails(t, "nothing", err, "want 1 to")
 }

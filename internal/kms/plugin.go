@@ -75,10 +75,14 @@ func oneLine(text string) string {
 }
 
 func checkKeyID(id string) error {
-	if id == "" || len(id) >= mostKeyID || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if id == "" || len(id) >= mostKeyID || !printable(id) {
 		return errors.New("the KMS gives no proper name of its key")
 	}
 	return nil
+}
+
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 func (p plugin) KeyID(ctx context.Context) (id string, err error) {

@@ -50,7 +50,7 @@ func Parse(text string) (w Wrapped, err error) {
 	switch {
 	case w.Format != format:
 		return w, fmt.Errorf("it is wrapped in format %d, and this program knows %d", w.Format, format)
-	case w.For == "" || w.KeyID == "" || len(w.Key) == 0 || len(w.Data) == 0:
+	case w.For == "" || !printable(w.For) || checkKeyID(w.KeyID) != nil || len(w.Key) == 0 || len(w.Data) == 0:
 		return w, errors.New("it is wrapped by a KMS, and not whole")
 	}
 	return w, nil
@@ -93,7 +93,7 @@ func Unwrap(ctx context.Context, s Service, setting, text string) ([]byte, error
 		return nil, err
 	}
 	if w.For != setting {
-		return nil, fmt.Errorf("it is a wrapped %s, not a %s: were two files swapped?", oneLine(w.For), setting)
+		return nil, fmt.Errorf("it is a wrapped %s, not a %s: were two files swapped?", w.For, setting)
 	}
 	key, err := s.Decrypt(ctx, request(setting), Sealed{KeyID: w.KeyID, Ciphertext: w.Key, Annotations: w.Annotations})
 	if err != nil {
