@@ -108,6 +108,7 @@ type Returned uint
 
 // What is told apart.
 const (
+	noAttribute       Returned = 0x12
 	deviceError       Returned = 0x30
 	deviceRemoved     Returned = 0x32
 	dataInvalid       Returned = 0x20
@@ -261,7 +262,9 @@ func (l *library) objects(session ulong, want []attribute) (found []ulong, err e
 // attribute reads one attribute of an object; nil where it has none.
 func (l *library) attribute(session, object, kind ulong) ([]byte, error) {
 	a := attribute{kind: kind}
-	if err := said(l.getAttributes(session, object, &a, 1)); err != nil {
+	if err := said(l.getAttributes(session, object, &a, 1)); errors.Is(err, noAttribute) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	if a.size == 0 || a.size == unavailable || a.size > 1<<16 {

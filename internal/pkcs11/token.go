@@ -73,10 +73,11 @@ func (t *Token) try() error {
 	if err != nil {
 		return err
 	}
-	if again, err := t.Decrypt(id, sealed); err != nil || !bytes.Equal(again, probe) {
-		return fmt.Errorf("%s does not decrypt what it encrypts: %w", id, err)
+	again, err := t.Decrypt(id, sealed)
+	if err == nil && !bytes.Equal(again, probe) {
+		err = fmt.Errorf("%s does not decrypt what it encrypts", id)
 	}
-	return nil
+	return err
 }
 
 // Close logs out.
