@@ -42,7 +42,7 @@ func TestBrowserTalks(t *testing.T) {
 
 	owner := openBrowser(t, d.URL)
 	owner.signIn(d.Owner)
-	owner.sees(testid("mine"), "A reviewer asks a question")
+	owner.sees(testid("mine"), "A reviewer asks: ")
 	owner.open(card)
 	owner.write(testid("answer"), "For 2026-1187.")
 	owner.click(testid("send-answer"))

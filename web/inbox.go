@@ -311,10 +311,18 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 	if told.Same != nil {
 		row.Flags = append(row.Flags, sameWords(*told.Same, "before"))
 	}
+	if found.Alike <= 1 { // of several, it would be said of the first one only
+		if told.Larger != "" {
+			row.Flags = append(row.Flags, "Larger than before: "+told.Larger+" at most")
+		}
+		for _, place := range told.FirstTime {
+			row.Flags = append(row.Flags, "First time: "+place)
+		}
+	}
 	if a.State.Claim != nil {
-		row.ClaimedBy = name(a.State.Claim.Claimant())
+		row.ClaimedBy, row.Mine = name(a.State.Claim.Claimant()), a.State.Claim.Claimant() == asked.reader
 		if a.State.Claim.Details.For != "" {
-			row.PassedBy = name(a.State.Claim.Actor.ID)
+			row.PassedBy, row.ByMe = name(a.State.Claim.Actor.ID), a.State.Claim.Actor.ID == asked.reader
 		}
 	}
 	if len(found.InPlaceOf) > 0 {
@@ -343,7 +351,7 @@ func taskRow(a approval.Approval, what string, name func(string) string) views.T
 // wantedFromRequester says what a waiting call wants of its own side.
 func wantedFromRequester(a approval.Approval) string {
 	if a.State.Question != nil {
-		return "A reviewer asks a question"
+		return "A reviewer asks: “" + a.State.Question.Comment + "”"
 	}
 	req, _ := waiting(a)
 	return req.Kind.Traits().Wanted

@@ -36,7 +36,7 @@ func TestInboxPages(t *testing.T) {
 	c.m.fill(120)
 	c.signIn("ada@example.com")
 	a := c.get("/")
-	a.want(t, http.StatusOK, "120 calls wait for you", "the most urgent first: 1 to 50.", "tool.000", "tool.049", `href="/?after=50"`, "(120) Inbox")
+	a.want(t, http.StatusOK, "120 calls wait for you", "the earliest deadline first: 1 to 50.", "tool.000", "tool.049", `href="/?after=50"`, "(120) Inbox")
 	a.lacks(t, "tool.050", "Previous")
 	a.lacks(t, "Calls by agent")
 	c.m.add("apr_other", "other.tool", `{}`, func(c *gate.Card) { c.Approval.Call.AgentID = "agt_other" })

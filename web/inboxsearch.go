@@ -33,7 +33,7 @@ var inboxChoices = map[string][]views.Option{
 	"due":     {{Value: "10m", Label: "within 10 minutes"}, {Value: "1h", Label: "within an hour"}, {Value: "24h", Label: "within a day"}},
 	"mine":    {{Value: "1", Label: "by me"}},
 	"snoozed": {{Value: "1", Label: "by me"}},
-	"sort":    {{Value: "", Label: "most urgent first"}, {Value: string(gate.Oldest), Label: "oldest first"}, {Value: string(gate.Newest), Label: "newest first"}},
+	"sort":    {{Value: "", Label: "earliest deadline first"}, {Value: string(gate.Oldest), Label: "oldest first"}, {Value: string(gate.Newest), Label: "newest first"}},
 	"group":   {{Value: "", Label: "each call"}, {Value: "alike", Label: "groups of alike calls"}},
 	"asked":   kindOptions(),
 }
@@ -50,6 +50,7 @@ func kindOptions() []views.Option {
 type inboxAsked struct {
 	searchForm
 	search gate.InboxSearch
+	reader string // whose inbox it is
 }
 
 // readInboxOf is readInbox for what comes after the question mark of an address.
@@ -64,7 +65,7 @@ func readInboxOf(raw string, p engine.Person) inboxAsked {
 
 // readInbox reads a search of the person's inbox.
 func readInbox(query url.Values, p engine.Person) inboxAsked {
-	asked := inboxAsked{searchForm: readSearch("/", inboxParams, inboxChoices, query)}
+	asked := inboxAsked{searchForm: readSearch("/", inboxParams, inboxChoices, query), reader: p.ID}
 	form := asked.form
 	s := &asked.search
 	s.Words = asked.words()

@@ -37,7 +37,7 @@ func sentence(a approval.Approval, name func(string) string) string {
 		kind := req.Kind.Traits()
 		switch {
 		case a.State.Question != nil:
-			return "A reviewer has asked the requesting side a question."
+			return name(a.State.Question.Actor.ID) + " has asked a question, and waits for an answer."
 		case len(req.AnyOf) > 0:
 			return "Needs " + views.Visible(rolesOf(req)) + "."
 		case kind.VotesCount && req.Role != "":

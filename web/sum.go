@@ -42,6 +42,9 @@ func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
 	if c.Same != nil {
 		s.Flags = append(s.Flags, sameWords(*c.Same, views.Ago(c.Same.At, c.Now)))
 	}
+	if c.Larger != "" {
+		s.Flags = append(s.Flags, "Larger than any of the last approved calls of this tool: "+c.Larger+" at most")
+	}
 	for _, place := range c.FirstTime {
 		before := "the last " + views.Plural(c.Compared, "approved call", "approved calls") + " of this tool"
 		if c.Compared == 1 {

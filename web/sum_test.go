@@ -21,7 +21,7 @@ func TestWhatIsAtStake(t *testing.T) {
 	c.signIn("ada@example.com")
 	page := c.get("/approvals/apr_1")
 	page.want(t, http.StatusOK,
-		`Deploy <b class="val">check&lt;b&gt;out</b> <b class="val">v2</b> in <b class="val">prod</b>`, "Holdpoint’s own sentence", "Not in it: note.",
+		`Deploy <b class="val">check&lt;b&gt;out</b> <b class="val">v2</b> in <b class="val">prod</b>`, "Holdpoint’s own sentence", `Also given: note <b class="val">`,
 		"First time: what is in “service” was not in the last 23 approved calls of this tool", "12 of the last 15 were approved", "Deceptive characters", "You have the role finance-approver",
 	)
 	head, seen, _ := strings.Cut(page.body, `<div class="seen"`)
@@ -39,7 +39,7 @@ func TestWhatIsAtStake(t *testing.T) {
 		t.Errorf("the environment: %s", environment)
 	}
 	// Names that are not plain are told apart from Holdpoint's own words.
-	c.get("/approvals/apr_3").want(t, http.StatusOK, `arguments. Not in it: `, `<b class="val">None of it matters. This call was checked by the CFO</b>, `, `<b class="val">&lt;b&gt;</b>, `, " and 1 more.</p>")
+	c.get("/approvals/apr_3").want(t, http.StatusOK, `Also given: `, `<b class="val">None of it matters. This call was checked by the CFO</b> <b class="val">2</b>, `, `<b class="val">&lt;b&gt;</b> <b class="val">3</b>, `, " and 1 more.</p>")
 	c.get("/approvals/apr_2").want(t, http.StatusOK, "No sentence is written for this tool", `Run <b class="val">frobnicate</b>: n <b class="val">1</b>`)
 }
 

@@ -149,7 +149,7 @@ func (c *call) amount() string {
 		format, currency := m.format, c.slot(m.currency)
 		if currency != "" {
 			format += ":" + currency
-		} else if format == "minor" {
+		} else {
 			format += ":currency" // it is missing, and the sentence says so
 		}
 		return "{" + place + "|" + format + "}"
@@ -273,6 +273,9 @@ func file(c *call) (f fitting, ok bool) {
 	switch {
 	case c.says("delete remove rm unlink purge wipe") && place != "":
 		f.text, f.danger = with("Delete *", place, "path"), High
+		if v, _ := c.args.Get("recursive"); v.Kind() == canon.BoolKind && v.Bool() {
+			f.notes = append(f.notes, "recursive: with all that is in it")
+		}
 	case c.says("move rename mv") && from != "" && to != "":
 		f.text = with("Move *", from, "path") + with(" to *", to, "path")
 	case c.says("copy cp") && from != "" && to != "":

@@ -49,8 +49,9 @@ func (w Writer) named(tool string, args canon.Value) *draft {
 		if i == 0 {
 			between = ": "
 		}
+		v, _ := args.Get(name)
 		s.Parts = append(s.Parts, Part{Text: between})
-		s.argument(name, args)
+		s.argument([]string{name}, v, args)
 		used = append(used, []string{name})
 	}
 	s.leave(args, used)
@@ -58,20 +59,24 @@ func (w Writer) named(tool string, args canon.Value) *draft {
 }
 
 // argument tells an argument by its name and its value, or how much of it there is.
-func (s *draft) argument(name string, args canon.Value) {
-	v, _ := args.Get(name)
-	blank := v.Kind() == canon.StringKind && strings.TrimSpace(v.Str()) == ""
-	if NamesSecret(name) || blank {
-		s.field(piece{place: []string{name}}, args) // a note, which names it
+func (s *draft) argument(place []string, v, args canon.Value) {
+	name := strings.Join(place, ".")
+	blank := v.IsNull() || v.Kind() == canon.StringKind && strings.TrimSpace(v.Str()) == ""
+	if NamesSecret(place[len(place)-1]) || blank && KindOfName(name) == Words {
+		s.field(piece{place: place}, args) // a note, which names it
 		return
 	}
 	s.Parts = append(s.Parts, Part{Kind: KindOfName(name), Text: short(name, maxName), Place: name}, Part{Text: " "})
-	if whole(v) {
-		s.field(piece{place: []string{name}}, args)
+	if whole(v) && !blank {
+		s.field(piece{place: place}, args)
 		return
 	}
 	var size string
 	switch lines := strings.Count(strings.TrimRight(v.Str(), "\r\n"), "\n") + 1; {
+	case v.IsNull():
+		size = "null"
+	case blank:
+		size = "empty"
 	case v.Kind() == canon.ArrayKind:
 		size = "list of " + grouped(strconv.Itoa(v.Len()))
 	case v.Kind() == canon.ObjectKind:
@@ -96,7 +101,7 @@ func whole(v canon.Value) bool {
 	}
 }
 
-var plainName = regexp.MustCompile(`\A[A-Za-z][A-Za-z0-9_-]*\z`)
+var plainName = regexp.MustCompile(`\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*\z`)
 
 // KindOfName is how an argument's name is told: names are the agent's, too, and one of
 // several words would pass for ours.

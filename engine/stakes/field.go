@@ -2,6 +2,7 @@ package stakes
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,19 +109,97 @@ func (s *draft) text(place, format, text string) {
 			note = "that is " + short(clean, maxName)
 		}
 	}
-	more, masked := 0, false
-	if format != "account" {
-		shown, more, masked = beginning(s.detector, shown, maxText)
-	}
-	s.Parts = append(s.Parts, Part{Kind: Text, Text: shown, Place: place})
-	if masked {
-		s.note(place, " ", "what looks like a secret is left out")
-	}
-	if more > 0 {
-		s.note(place, " ", counted(more, "more character", "more characters"))
+	if format == "account" {
+		s.Parts = append(s.Parts, Part{Kind: Text, Text: shown, Place: place})
+	} else {
+		s.tell(place, shown)
 	}
 	if note != "" {
 		s.note(place, " ", note)
+	}
+}
+
+// Bounds of a text that is too long, in characters: how much of its beginning and of its end
+// is shown, and what a run of blanks counts.
+const (
+	maxHead = 80
+	maxTail = maxText - maxHead
+	maxRun  = 10
+)
+
+// blanks are a run of them behind which something may hide.
+var blanks = regexp.MustCompile(`[ \t\r\n]{8,}`)
+
+// run is a text, and the blanks behind it.
+type run struct {
+	text   string
+	blanks int
+}
+
+// tell adds a text on one line, without what looks like a secret in it. A run of blanks is
+// told by its length, and of a long text both ends are shown: nothing hides behind the
+// one, nor at the other.
+func (s *draft) tell(place, text string) {
+	text, rest, masked := clean(s.detector, text)
+	var runs []run
+	from, cost, length := 0, 0, rest
+	for _, at := range append(blanks.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
+		r := run{oneLine.Replace(text[from:at[0]]), at[1] - at[0]}
+		runs, from = append(runs, r), at[1]
+		length += utf8.RuneCountInString(r.text) + r.blanks
+		cost += utf8.RuneCountInString(r.text) + min(r.blanks, maxRun)
+	}
+	if cost <= maxText && rest == 0 {
+		s.runs(place, runs)
+	} else {
+		s.ends(place, runs, length, rest == 0)
+	}
+	if masked {
+		s.note(place, " ", "what looks like a secret is left out")
+	}
+}
+
+// runs adds a text as it is.
+func (s *draft) runs(place string, runs []run) {
+	for i, r := range runs {
+		if r.text != "" || len(runs) == 1 {
+			if i > 0 {
+				s.Parts = append(s.Parts, Part{Text: " "})
+			}
+			s.Parts = append(s.Parts, Part{Kind: Text, Text: r.text, Place: place})
+		}
+		if r.blanks > 0 {
+			s.note(place, " ", counted(r.blanks, "blank", "blanks"))
+		}
+	}
+}
+
+// ends adds the beginning of a long text, and its end, where that is known, and says how
+// much is between them.
+func (s *draft) ends(place string, runs []run, length int, known bool) {
+	var head, tail []run
+	room, shown := maxHead, 0
+	for i := 0; i < len(runs) && room > 0; i++ {
+		text, more := cut(runs[i].text, room)
+		r := run{text, 0}
+		shown += utf8.RuneCountInString(text)
+		if room -= utf8.RuneCountInString(text); more == 0 && room > maxRun {
+			r.blanks = runs[i].blanks
+			shown, room = shown+r.blanks, room-min(r.blanks, maxRun)
+		} else {
+			room = 0
+		}
+		head = append(head, r)
+	}
+	if last := []rune(runs[len(runs)-1].text); known && length-shown > maxTail {
+		text := string(last[max(0, len(last)-maxTail):])
+		tail, shown = []run{{text: text}}, shown+utf8.RuneCountInString(text)
+	}
+	s.runs(place, head)
+	s.note(place, " ", counted(length-shown, "more character", "more characters"))
+	if len(tail) > 0 && tail[0].text != "" {
+		s.Parts = append(s.Parts, Part{Text: " "})
+		s.runs(place, tail)
 	}
 }
 
@@ -137,10 +216,18 @@ func (w Writer) Beginning(text string, limit int) string {
 // beginning is the beginning of a text on one line, without what looks like a secret
 // in it, and how many characters are behind it.
 func beginning(detector *redact.Detector, text string, limit int) (shown string, more int, masked bool) {
-	head, rest := text, ""
+	text, rest, masked := clean(detector, text)
+	shown, more = cut(text, limit)
+	return oneLine.Replace(shown), more + rest, masked
+}
+
+// clean is a text without what looks like a secret in it, and how many characters come
+// behind it that nobody has looked through.
+func clean(detector *redact.Detector, text string) (shown string, rest int, masked bool) {
+	head := text
 	if len(text) > maxScanned {
 		head = strings.ToValidUTF8(text[:maxScanned], "")
-		rest = text[len(head):]
+		rest = utf8.RuneCountInString(text[len(head):])
 	}
 	var found []redact.Span
 	if detector != nil {
@@ -149,8 +236,7 @@ func beginning(detector *redact.Detector, text string, limit int) (shown string,
 	for _, f := range slices.Backward(redact.Merge(head, found)) {
 		head = head[:f.Start] + "•••" + head[f.End:]
 	}
-	shown, more = cut(head, limit)
-	return oneLine.Replace(shown), more + utf8.RuneCountInString(rest), len(found) > 0
+	return head, rest, len(found) > 0
 }
 
 var oneLine = strings.NewReplacer("\r\n", " ↵ ", "\n", " ↵ ", "\t", " ")

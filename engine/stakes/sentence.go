@@ -59,9 +59,10 @@ type Sentence struct {
 	// Targets are whom or what the call is about: texts only.
 	Targets []Target
 	// Unsaid names arguments that are not in the sentence, the first of them, and
-	// MoreUnsaid counts the others.
+	// MoreUnsaid counts the others. Rest tells those that are named.
 	Unsaid     []string
 	MoreUnsaid int
+	Rest       []Part
 }
 
 // String is the sentence as plain text. Texts are in quotation marks, so that none
@@ -159,7 +160,12 @@ func (s *draft) leave(args canon.Value, used [][]string) {
 		inside := slices.ContainsFunc(used, func(u []string) bool { return len(u) > len(place) && slices.Equal(u[:len(place)], place) })
 		if v.Kind() != canon.ObjectKind || !inside {
 			if len(s.Unsaid) < maxUnsaid {
-				s.Unsaid = append(s.Unsaid, short(strings.Join(place, "."), maxName))
+				rest := draft{detector: s.detector}
+				if len(s.Rest) > 0 {
+					rest.Parts = append(rest.Parts, Part{Text: ", "})
+				}
+				rest.argument(place, v, args)
+				s.Unsaid, s.Rest = append(s.Unsaid, short(strings.Join(place, "."), maxName)), append(s.Rest, rest.Parts...)
 			} else {
 				s.MoreUnsaid++
 			}

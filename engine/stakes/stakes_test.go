@@ -103,6 +103,17 @@ func TestDangerTargetsAndWhatIsLeft(t *testing.T) {
 	if got, want := strings.Join(s.Unsaid, " "), "payee.iban memo extra"; got != want || s.MoreUnsaid != 0 {
 		t.Errorf("unsaid %q and %d more, want %q", got, s.MoreUnsaid, want)
 	}
+	if got, want := (Sentence{Parts: s.Rest}).String(), "payee.iban “DE02120300000000202051”, memo “m”, extra (object with 2 members)"; got != want {
+		t.Errorf("the rest is %s, want %s", got, want)
+	}
+	for args, want := range map[string]string{
+		`{"to":["x"],"payee":{"name":"Ann"},"amount":1,"token":"abc","a":null,"b":" ","is safe":null,"text":"` + strings.Repeat("x", 99) + `"}`: "[token is named like a secret, and is in the arguments], [a is null], [b is empty], “is safe” (null), text (text of 99 characters)",
+	} {
+		s := writer.Write("t", parsed(t, args), "Pay {amount|money} to {payee.name}, tell {to|list}")
+		if got := (Sentence{Parts: s.Rest}).String(); got != want {
+			t.Errorf("the rest is %s, want %s", got, want)
+		}
+	}
 }
 
 // A template that was registered and cannot be read any more is not replaced by one of

@@ -16,19 +16,17 @@ func Total(amounts []string) (totals []string, without int) {
 	}
 	sums := map[string]*sum{}
 	for _, amount := range amounts {
-		number, code, _ := strings.Cut(amount, " ")
-		number = strings.ReplaceAll(number, ",", "")
-		var value big.Rat
-		if _, ok := value.SetString(number); !ok || !decimal.MatchString(number) {
+		value, code, ok := amountOf(amount)
+		if !ok {
 			without++
 			continue
 		}
-		code = strings.ToUpper(code)
 		if sums[code] == nil {
 			sums[code] = &sum{}
 		}
 		s := sums[code]
-		s.value.Add(&s.value, &value)
+		s.value.Add(&s.value, value)
+		number, _, _ := strings.Cut(amount, " ")
 		_, fraction, _ := strings.Cut(number, ".")
 		s.digits = max(s.digits, len(fraction))
 	}
@@ -42,4 +40,40 @@ func Total(amounts []string) (totals []string, without int) {
 		totals = append(totals, strings.TrimSuffix(text+" "+code, " "))
 	}
 	return totals, without
+}
+
+// minFormer is how many former amounts tell what is usual.
+const minFormer = 3
+
+// Larger is the largest of former amounts in the same currency, where there are some and the
+// amount is larger than all of them; else "".
+func Larger(amount string, former []string) string {
+	value, code, ok := amountOf(amount)
+	if !ok {
+		return ""
+	}
+	var most *big.Rat
+	text, n := "", 0
+	for _, f := range former {
+		if v, c, ok := amountOf(f); ok && c == code {
+			if n++; most == nil || v.Cmp(most) > 0 {
+				most, text = v, f
+			}
+		}
+	}
+	if n < minFormer || value.Cmp(most) <= 0 {
+		return ""
+	}
+	return text
+}
+
+// amountOf reads an amount as sentences have it.
+func amountOf(text string) (value *big.Rat, currency string, ok bool) {
+	number, code, _ := strings.Cut(text, " ")
+	number = strings.ReplaceAll(number, ",", "")
+	value = new(big.Rat)
+	if _, ok := value.SetString(number); !ok || !decimal.MatchString(number) {
+		return nil, "", false
+	}
+	return value, strings.ToUpper(code), true
 }

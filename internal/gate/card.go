@@ -63,7 +63,9 @@ type Card struct {
 	// last calls of the same agent and tool were decided. Both change as others are, too.
 	FirstTime []string
 	Compared  int
-	Alike     Alike
+	// Larger is the largest amount of those calls, where this one's is larger; else "".
+	Larger string
+	Alike  Alike
 	// Same is the last call of the same agent that was approved with these very arguments; nil
 	// for none within thirty days. It changes as others are approved and run.
 	Same *SameCall

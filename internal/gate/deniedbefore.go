@@ -12,8 +12,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-// remembered is how long the denial of a call answers the same call again.
-const remembered = 24 * time.Hour
+// Remembered is how long the denial of a call answers the same call again.
+const Remembered = 24 * time.Hour
 
 // NotNowFor is how long to leave people in peace who said "not now".
 const NotNowFor = 15 * time.Minute
@@ -25,7 +25,7 @@ func (g *Gate) deniedBefore(ctx context.Context, p Proposal, d engine.Decision) 
 	if p.Call.Dialect == DialectThreeGate {
 		return nil, nil //nolint:nilnil // no denial is no error
 	}
-	r, err := g.Store.Approvals.LastDenied(ctx, p.Call.AgentID, p.Call.Digest, remembered)
+	r, err := g.Store.Approvals.LastDenied(ctx, p.Call.AgentID, p.Call.Digest, Remembered)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil //nolint:nilnil // likewise
 	}

@@ -76,6 +76,7 @@ type (
 	Queries struct {
 		*core
 		policies formerPolicies
+		targets  formerTools
 	}
 	// Grants are standing grants: approvals of calls that are yet to come.
 	Grants struct{ *core }

@@ -38,6 +38,8 @@ type formerTexts struct {
 	calls int // how many there were
 	known map[placedText]bool
 	drawn map[placedText]knownText // by what they are drawn like: the last one
+	// amounts are those that the calls' sentences have.
+	amounts []string
 }
 
 // knownText is a text of a call that was approved.
@@ -71,6 +73,13 @@ func (g *Queries) formerTexts(ctx context.Context, a approval.Approval, args can
 			continue // of a dialect's former version: it is compared with others
 		}
 		f.calls++
+		template := ""
+		if t := r.Approval.Plan.Stakes; t != nil {
+			template = t.Template
+		}
+		if amount := (stakes.Writer{}).Write(r.Approval.Call.Tool, approved, template).Amount; amount != "" {
+			f.amounts = append(f.amounts, amount)
+		}
 		for _, t := range textsOf(approved) {
 			f.known[t] = true
 			if like := (placedText{t.place, confusable.Skeleton(t.value)}); f.drawn[like].at.IsZero() {

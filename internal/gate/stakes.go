@@ -25,6 +25,11 @@ type Stakes struct {
 	// Environment is where the call says that it runs, cut and without secrets; "" where
 	// it says nothing, or only what it was judged for, the approval's own.
 	Environment string
+	// FirstTime names the places of those whom or what a call that waits is about that none
+	// of the last approved calls of its tool has named, and Larger is the largest amount of
+	// those, where its own is larger; else "".
+	FirstTime []string
+	Larger    string
 	// Unreadable says that the call's document cannot be read, and nothing is known of it.
 	Unreadable bool
 	// Same is the last approved call that is the very same, in a list of what waits; nil for
@@ -47,7 +52,8 @@ func stakesOf(a approval.Approval, p Proposal) Stakes {
 	// those of the call.
 	found := secretFinder{words: true}
 	if masked := found.mask("", "", p.Arguments); len(found.places) > 0 {
-		s.Sentence.Parts = sentences().Write(a.Call.Tool, masked, template).Parts
+		shown := sentences().Write(a.Call.Tool, masked, template)
+		s.Sentence.Parts, s.Sentence.Rest = shown.Parts, shown.Rest
 	}
 	return s
 }
@@ -121,6 +127,7 @@ func (g *Queries) Stakes(ctx context.Context, listed []approval.Approval) (map[s
 		}
 		told[a.ID] = s
 	}
+	g.addUnusual(ctx, listed, told, now)
 	return told, nil
 }
 
@@ -166,6 +173,7 @@ func (g *Queries) before(ctx context.Context, card *Card) error {
 	card.Resembles = former.resembling(args)
 	if former.calls > 0 {
 		card.FirstTime, card.Compared = former.unknown(card.Stakes.Sentence.Targets), former.calls
+		card.Larger = stakes.Larger(card.Stakes.Sentence.Amount, former.amounts)
 	}
 	same, err := g.same(ctx, []approval.Approval{card.Approval})
 	if err != nil {

@@ -99,6 +99,7 @@
     tally();
     announce(document.querySelector("[data-picked]")?.textContent || "");
   });
+  window.addEventListener("pageshow", tally); // a browser that goes back ticks as it was
   document.addEventListener("click", (e) => {
     if (!e.target.closest("[data-pick-all]")) return;
     const boxes = [...document.querySelectorAll("[data-pick]")];
@@ -478,6 +479,13 @@
       look();
       start();
     }
+  });
+
+  // Escape leaves a field for the keys of the page; in a search it empties it first.
+  document.addEventListener("keydown", (e) => {
+    const field = document.activeElement;
+    if (e.key !== "Escape" || e.defaultPrevented || e.isComposing || !field.matches("textarea, input, select") || field.closest("dialog") || field.type === "search" && field.value) return;
+    field.blur();
   });
 
   // Keys move the focus, open the call that has it, or say what keys there are.

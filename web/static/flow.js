@@ -8,6 +8,14 @@
     if (el) el.textContent = text;
   };
 
+  // What is said beside the buttons.
+  const promise = () => {
+    for (const el of document.querySelectorAll("[data-hold-note]")) {
+      el.dataset.held ||= el.textContent;
+      el.textContent = atOnce() ? "Sent at once. There is no undo." : el.dataset.held;
+    }
+  };
+
   // The hold. A form marked data-hold waits that many seconds, in which it can be taken
   // back. It is sent when the time is up, when its sender says so, and when they leave:
   // whatever they do, but taking it back, it is sent.
@@ -26,7 +34,9 @@
     } catch {
       say("This browser does not keep that.");
     }
+    promise();
   };
+  promise();
   let held = null; // {form, button, until, timer, sent}
   const bar = () => document.getElementById("hold");
 
@@ -49,7 +59,7 @@
     end();
     held = null;
     button.focus();
-    say(`${words} was taken back. Nothing was sent.`);
+    say(`“${words}” was taken back. Nothing was sent.`);
   };
   // post sends what is held without the page, and answers whether it was taken.
   const post = async () => {
@@ -74,7 +84,7 @@
     const tick = () => {
       const left = Math.ceil((held.until - Date.now()) / 1000);
       if (left <= 0) send();
-      else words.textContent = `${held.words}: sent in ${left} s`;
+      else words.textContent = `“${held.words}” is sent in ${left} s`;
     };
     form.inert = true;
     bar().hidden = false;
@@ -84,7 +94,7 @@
     held.from = Date.now();
     now.focus();
     bar().scrollIntoView({ block: "nearest" });
-    say(`${held.words} is sent in ${seconds} seconds. Z takes it back.`);
+    say(`“${held.words}” is sent in ${seconds} seconds. Z takes it back.`);
   };
 
   // Nothing is held into the last minute of its call, by the server's clock.
@@ -219,6 +229,9 @@
       if (name && !found.some((f) => f.name === name && f.group === group)) found.push({ group, el, name });
     };
     const main = document.getElementById("main");
+    for (const el of main.querySelectorAll("button[name=decision]")) {
+      if (!el.disabled && seen(el)) add("On this page", el);
+    }
     for (const el of main.querySelectorAll("a.button, button, summary, a[data-testid]")) {
       if (!el.disabled && !el.closest("[data-row], dialog, .seen, [inert], nav, table") && seen(el)) add("On this page", el);
     }

@@ -95,6 +95,9 @@ type InboxRow struct {
 	ClaimedBy string
 	// PassedBy is who passed it on to them; "" where they claimed it themselves.
 	PassedBy string
+	// Mine says that the reader has claimed it, or that it was passed on to them, and ByMe that
+	// they passed it on themself.
+	Mine, ByMe bool
 	// Edited says that a reviewer has changed the arguments, Question that one waits for
 	// an answer, and Deceptive that the row has text that may mislead.
 	Edited, Question, Deceptive bool
@@ -133,7 +136,7 @@ func WaitingWords(v Inbox) string {
 
 // shownWords says which rows are here and in what order.
 func shownWords(v Inbox) string {
-	words := map[string]string{"": ", the most urgent first", "oldest": ", the oldest first", "newest": ", the newest first"}[v.Search.Form["sort"]]
+	words := map[string]string{"": ", the earliest deadline first", "oldest": ", the oldest first", "newest": ", the newest first"}[v.Search.Form["sort"]]
 	if v.Search.Alike {
 		words = ", in " + Plural(v.Groups, "group", "groups") + " of alike calls" + words
 	}

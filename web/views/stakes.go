@@ -78,27 +78,21 @@ func dangerWords(d stakes.Danger) string {
 func originWords(s Stakes) string {
 	switch s.Origin {
 	case stakes.Registered:
-		return "Written for this tool (" + Visible(s.From) + "), and filled with the exact arguments."
+		return "Written for this tool (" + Visible(s.From) + "). It is a short one; what counts are the exact arguments below."
 	case stakes.BuiltIn:
-		return "Holdpoint’s own sentence for calls like this, filled with the exact arguments."
+		return "Holdpoint’s own sentence for calls like this. It is a short one; what counts are the exact arguments below."
 	case stakes.None:
 	}
-	return "No sentence is written for this tool: these are its name and some of its arguments."
+	return "No sentence is written for this tool: these are its name and some of its arguments. What counts are the exact ones below."
 }
 
-// unsaid names the arguments that are not in a sentence. Names are the agent's: what is
+// unsaid tells the arguments that are not in a sentence. Names are the agent's: what is
 // no plain one is marked like a value.
 func unsaid(s stakes.Sentence) templ.Component {
 	if len(s.Unsaid) == 0 {
 		return templ.NopComponent
 	}
-	parts := []stakes.Part{{Text: " Not in it: "}}
-	for i, name := range s.Unsaid {
-		if i > 0 {
-			parts = append(parts, stakes.Part{Text: ", "})
-		}
-		parts = append(parts, stakes.Part{Kind: stakes.KindOfName(name), Text: name})
-	}
+	parts := append([]stakes.Part{{Text: "Also given: "}}, s.Rest...)
 	end := "."
 	if s.MoreUnsaid > 0 {
 		end = " and " + Plural(s.MoreUnsaid, "more", "more") + "."
