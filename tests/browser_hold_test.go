@@ -22,7 +22,7 @@ func TestBrowserHoldsVotes(t *testing.T) {
 		b.visible(testid("approve"))
 		b.key("a")
 		b.key(kb.Enter)
-		b.sees(testid("hold"), "Approve: sent in")
+		b.sees(testid("hold"), "“Approve” is sent in")
 		return a
 	}
 	approved := func(what string, a approval) {
@@ -129,7 +129,7 @@ func TestBrowserHoldsInBulk(t *testing.T) {
 	b.fits("a sum of several calls")
 	b.key("a")
 	b.key(kb.Enter)
-	b.sees(testid("hold"), "approve all (2 of 3 calls · 5,001.00 eur in all): sent in")
+	b.sees(testid("hold"), "“approve all (2 of 3 calls · 5,001.00 eur in all)” is sent in")
 	b.fits("votes that are held")
 	b.key("z")
 	b.until("the votes taken back, and the focus on their button", `document.getElementById("hold").hidden && document.activeElement.dataset.testid === "approve"`)

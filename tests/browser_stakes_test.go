@@ -40,11 +40,14 @@ func TestBrowserSaysWhatIsAtStake(t *testing.T) {
 	b.open("/approvals/" + pay(1, "Ann"))
 	b.click(testid("approve"))
 	b.sees(testid("status"), "approved")
-	b.open("/approvals/" + pay(2, "Eve"))
+	eve := pay(2, "Eve")
+	b.open("/?q=" + eve)
+	b.sees(testid("row-flag"), "First time: to")
+	b.open("/approvals/" + eve)
 	b.sees(testid("flags"), "First time: what is in “to” was not in the one approved call")
 	b.sees(testid("alike"), "the only one before was approved")
 	b.open("/approvals/" + pay(3, "Ann"))
-	b.sees(testid("stakes"), "Pay 3 to Ann")
+	b.sees(testid("stakes"), "Pay 3 [currency is missing] to Ann")
 	if b.text(testid("flags")) != "" {
 		t.Errorf("a known payee: %q", b.text(testid("flags")))
 	}

@@ -169,7 +169,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		"mail":    agent.submit(asked("send_email", "write", "customer_support", map[string]any{"to": []any{"ann@example.com", "bob@example.org"}, "subject": "Your refund", "body": "Dear Ann,\nyour refund is on its way.\n\nYours\nPaper & Pens"})),
 		"sql":     agent.submit(asked("run_sql", "write", "devops", map[string]any{"database": "prod", "query": "DELETE FROM orders -- old ones\nWHERE created_at < '2020-01-01'"})),
 		"shell":   agent.submit(asked("shell", "write", "devops", map[string]any{"command": "rm -rf /var/tmp/cache && systemctl restart app | tee /tmp/out", "host": "web-3"})),
-		"diff":    agent.submit(asked("apply_patch", "write", "devops", map[string]any{"repository": "shop", "patch": "--- a/price.go\n+++ b/price.go\n@@ -1,3 +1,3 @@\n package price\n-const vat = 19\n+const vat = 7\n"})),
+		"diff":    agent.submit(asked("apply_patch", "write", "devops", map[string]any{"repository": "shop", "patch": "--- a/price.go\n+++ b/price.go\n@@ -1,2 +1,2 @@\n package price\n-const vat = 19\n+const vat = 7\n"})),
 		"table":   agent.submit(asked("import_rows", "write", "devops", map[string]any{"table": "prices", "rows": []any{map[string]any{"sku": "P-1", "price": 12.5, "currency": "EUR"}, map[string]any{"sku": "P-2", "price": 80, "currency": "EUR"}, map[string]any{"sku": "P-3", "price": 7, "currency": "USD"}}})),
 		"deceive": agent.submit(asked("grant_access", "write", "devops", map[string]any{"user": "eve@exаmple.com", "role": "admin", "note": "safe\u202etxt.exe"})),
 		"access":  agent.submit(asked("deploy_service", "write", "devops", map[string]any{"service": "checkout", "version": "2.4.1", "environment": "prod"})),

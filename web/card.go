@@ -25,10 +25,10 @@ const (
 
 // kinds of denial, the mildest first: the first one is what a plain Deny means.
 var denials = []views.Option{
-	{Value: string(approval.NotNow), Label: "Not now: it may ask again in " + views.Plural(int(gate.NotNowFor/time.Minute), "minute", "minutes")},
+	{Value: string(approval.NotNow), Label: "Not now: again in " + views.Plural(int(gate.NotNowFor/time.Minute), "minute", "minutes")},
 	{Value: string(approval.WrongArgs), Label: "Wrong arguments: it may correct them"},
 	{Value: string(approval.NeedsInfo), Label: "Needs more information first"},
-	{Value: string(approval.Never), Label: "Never: the same call is refused for " + views.Plural(int(gate.Remembered/time.Hour), "hour", "hours")},
+	{Value: string(approval.Never), Label: "Never: refused for " + views.Plural(int(gate.Remembered/time.Hour), "hour", "hours")},
 }
 
 // card tells everything about an approval to the person p. look says whether the whole of

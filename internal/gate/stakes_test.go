@@ -211,7 +211,7 @@ func TestStakesOfAList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := told[short.ID].Sentence.String(); got != "Pay 5 to “Ann”" || len(told) != 2 {
+	if got := told[short.ID].Sentence.String(); got != "Pay 5 [currency is missing] to “Ann”" || len(told) != 2 {
 		t.Errorf("%q, and %d are told", got, len(told))
 	}
 	if s := told[gone.ID].Sentence; s.Origin != stakes.BuiltIn {
@@ -235,7 +235,7 @@ func TestStakesOfWhatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := told[good.ID]; s.Sentence.String() != "Pay 5 to “Ann”" || s.Unreadable {
+	if s := told[good.ID]; s.Sentence.String() != "Pay 5 [currency is missing] to “Ann”" || s.Unreadable {
 		t.Errorf("the readable one: %+v", s)
 	}
 	if s := told[bad.ID]; len(s.Sentence.Parts) > 0 || !s.Unreadable {
@@ -258,5 +258,43 @@ func BenchmarkStakesOfAPage(b *testing.B) {
 		if err != nil || len(told) != len(page) {
 			b.Fatalf("%d are told: %v", len(told), err)
 		}
+	}
+}
+
+// TestUnusualRows: a list says of what waits whom it names for the first time, and that its
+// amount is larger than those that were approved before; and nothing of what is like them.
+func TestUnusualRows(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	pay := func(amount, to string) approval.Approval {
+		return h.open(callOf("send_payment", `{"amount":"`+amount+`","currency":"EUR","to":"`+to+`"}`))
+	}
+	rows := func(list ...approval.Approval) []gate.Stakes {
+		t.Helper()
+		told, err := h.Queries.Stakes(t.Context(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []gate.Stakes
+		for _, a := range list {
+			all = append(all, told[a.ID])
+		}
+		return all
+	}
+	if s := rows(pay("1.00", "Ann"))[0]; len(s.FirstTime) > 0 || s.Larger != "" {
+		t.Errorf("nothing was approved before: %+v", s)
+	}
+	for _, amount := range []string{"40.00", "49.00", "45.00"} {
+		a := pay(amount, "Ann")
+		if err := h.vote("ada", a, true); err != nil {
+			t.Fatal(err)
+		}
+		h.settle(a.ID)
+	}
+	got := rows(pay("48.00", "Ann"), pay("4600.00", "Eve"))
+	if s := got[0]; len(s.FirstTime) > 0 || s.Larger != "" {
+		t.Errorf("the usual one: %+v", s)
+	}
+	if s := got[1]; strings.Join(s.FirstTime, " ") != "to" || s.Larger != "49.00 EUR" {
+		t.Errorf("the unusual one: %v, %q", s.FirstTime, s.Larger)
 	}
 }

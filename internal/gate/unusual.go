@@ -23,7 +23,6 @@ const (
 // no more than whether a text was there.
 type formerTargets struct {
 	at      time.Time
-	calls   int
 	known   map[uint64]struct{}
 	amounts []string
 }
@@ -50,7 +49,7 @@ func (f *formerTools) keep(tool string, former formerTexts, now time.Time) forme
 	if f.tools == nil || len(f.tools) >= maxKnown {
 		f.tools, f.seed = map[string]formerTargets{}, maphash.MakeSeed()
 	}
-	t := formerTargets{at: now, calls: former.calls, known: map[uint64]struct{}{}, amounts: former.amounts}
+	t := formerTargets{at: now, known: map[uint64]struct{}{}, amounts: former.amounts}
 	for text := range former.known {
 		t.known[f.hash(text)] = struct{}{}
 	}
@@ -63,9 +62,6 @@ func (f *formerTools) hash(t placedText) uint64 { return maphash.Comparable(f.se
 // unusual says of a call of a list whom it names for the first time, and whether its amount is
 // larger than those before.
 func (f *formerTools) unusual(t formerTargets, s stakes.Sentence) (first []string, larger string) {
-	if t.calls == 0 {
-		return nil, ""
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, target := range s.Targets {
@@ -97,6 +93,9 @@ func (g *Queries) addUnusual(ctx context.Context, listed []approval.Approval, to
 			if err != nil {
 				g.Logger.WarnContext(ctx, "former calls not read", "approval", a.ID, "error", err)
 				return
+			}
+			if texts.calls == 0 {
+				continue
 			}
 			former = g.targets.keep(a.Call.Tool, texts, now)
 		}

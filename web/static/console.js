@@ -8,6 +8,13 @@
   const body = document.body;
   root.classList.add("js");
 
+  // What is there for pages without script is none of this one.
+  const scripted = (page) => {
+    for (const el of page.querySelectorAll(".unscripted")) el.remove();
+    return page;
+  };
+  scripted(document);
+
   // The server's clock decides; the reader's may be wrong.
   let skew = Date.parse(body.dataset.now) - Date.now();
   const now = () => Date.now() + skew;
@@ -433,7 +440,7 @@
         signedOut(answer.url);
         return;
       }
-      if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      if (answer.ok) swap(scripted(new DOMParser().parseFromString(await answer.text(), "text/html")));
     } catch {
       // The server is away. The stream's reconnection looks again.
     } finally {
