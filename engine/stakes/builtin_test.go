@@ -44,8 +44,8 @@ func TestBuiltIns(t *testing.T) {
 		{"delete_files", `{"path":"/var/lib/old","recursive":true,"reason":"old"}`, "Delete “/var/lib/old” [recursive: with all that is in it]", High},
 		{"shell", `{"command":"echo done` + strings.Repeat(" ", 221) + `x | y"}`, "Run: “echo done” [221 blanks] “x | y”", Medium},
 		{
-			"shell", `{"command":"` + strings.Repeat("a", 200) + ` | sh"}`,
-			"Run: “" + strings.Repeat("a", 80) + "” [85 more characters] “" + strings.Repeat("a", 35) + " | sh”", Medium,
+			"shell", `{"command":"` + strings.Repeat("a", 200) + ` | wc"}`,
+			"Run: “" + strings.Repeat("a", 80) + "” [85 more characters] “" + strings.Repeat("a", 35) + " | wc”", Medium,
 		},
 		{"move_file", `{"source":"/a/b","destination":"/c/../d"}`, "Move “/a/b” to “/c/../d” [that is /d]", Unsaid},
 		{"read_file", `{"path":"/etc/hosts"}`, "Read “/etc/hosts”", Low},

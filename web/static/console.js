@@ -488,13 +488,6 @@
     }
   });
 
-  // Escape leaves a field for the keys of the page; in a search it empties it first.
-  document.addEventListener("keydown", (e) => {
-    const field = document.activeElement;
-    if (e.key !== "Escape" || e.defaultPrevented || e.isComposing || !field.matches("textarea, input, select") || field.closest("dialog") || field.type === "search" && field.value) return;
-    field.blur();
-  });
-
   // Keys move the focus, open the call that has it, or say what keys there are.
   document.addEventListener("keydown", (e) => {
     if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || document.activeElement.matches("input:not([data-pick]), textarea, select, summary")) return;

@@ -177,6 +177,13 @@
   window.addEventListener("pagehide", leave);
   document.addEventListener("visibilitychange", () => { if (document.hidden) leave(); });
 
+  // Escape leaves a field for the keys of the page; in a search it empties it first.
+  document.addEventListener("keydown", (e) => {
+    const field = document.activeElement;
+    if (e.key !== "Escape" || e.defaultPrevented || e.isComposing || !field.matches("textarea, input, select") || field.closest("dialog") || field.type === "search" && field.value) return;
+    field.blur();
+  });
+
   // The sum of the calls that are ticked, to be decided together: as stakes.Total has it.
   const sum = document.querySelector("[data-hold-sum]");
   const boxes = [...document.querySelectorAll("[data-sum]")];
