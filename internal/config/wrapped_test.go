@@ -2,8 +2,12 @@ package config
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -205,5 +209,48 @@ func TestKMSGoesAway(t *testing.T) {
 	k.write("data_key", next)
 	if keys, err := read(); err != nil || keys == nil || len(keys.IDs()) != 2 {
 		t.Errorf("with the KMS again: %v, %v", keys, err)
+	}
+}
+
+// TestSecretsOfOthersAreOpened: a tracker's token, and the key of a certificate, which is
+// read again for each connection, also when the KMS has gone away.
+func TestSecretsOfOthersAreOpened(t *testing.T) {
+	k := wrappedKeys(t)
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)}, &x509.Certificate{SerialNumber: big.NewInt(1)}, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.write("cert", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+	k.wrap("temporal_tls.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	k.wrap("tickets.token", "hunter2-token\n")
+	file := write(t, strings.NewReplacer("FILE", k.path("tickets.token"), "DIR", k.dir).Replace(tracker+"temporal_tls: {cert_file: DIR/cert, key_file: DIR/temporal_tls.key}\n"))
+	c, err := Load(file, k.env)
+	if err == nil {
+		err = c.Check(Temporal)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Tickets[0].Token != "hunter2-token" {
+		t.Errorf("the token is %q", c.Tickets[0].Token)
+	}
+	if err := os.Remove(k.path("kms")); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := c.ToTemporal.GetClientCertificate(nil)
+	if err != nil || !private.Equal(pair.PrivateKey) {
+		t.Errorf("the certificate's key is another one: %v", err)
+	}
+	k.write("temporal_tls.key", k.read("tickets.token"))
+	if _, err := c.ToTemporal.GetClientCertificate(nil); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a new file without the KMS: %v", err)
 	}
 }
