@@ -315,8 +315,8 @@ func (m *machine) announce(temporal string) error {
 		}
 		fmt.Println()
 	}
-	fmt.Printf("\nTry it:    go run ./examples/agent%s\nAPI:       %s/docs\nMore:      %s (keys, database, Temporal)\nPolicy:    %s\nStop:      Ctrl-C; run it again to go on\n\n",
-		exampleFlag(m.dir), m.url, filepath.Join(m.dir, "dev.json"), filepath.Join(m.dir, policyFile))
+	fmt.Printf("\nTry it:    go run ./examples/agent%s\nAgents:    export HOLDPOINT_URL=%s HOLDPOINT_API_KEY=%s\nAPI:       %s/docs\nMore:      %s (keys, database, Temporal)\nPolicy:    %s\nStop:      Ctrl-C; run it again to go on\n\n",
+		exampleFlag(m.dir), m.url, s.AgentKey, m.url, filepath.Join(m.dir, "dev.json"), filepath.Join(m.dir, policyFile))
 	return nil
 }
 

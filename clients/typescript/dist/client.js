@@ -49,6 +49,10 @@ export class Client extends Requests {
         const sought = this.#journal && !key ? identity(body, checkHeaders(proposal)) : "";
         return this.#go({ made, name: key || newKey(), named: !!key, sought, redeemKeys: [], proposal, args: argumentsOf(body), entry, signal, approvalId: "" });
     }
+    /** @internal Tells of a call that begins to wait. */
+    tellWait(approval) {
+        this.#onWait(approval);
+    }
     /** @internal Goes on with a call of the journal. */
     async goOn(entry, signal) {
         const made = this.#tools.get(entry.tool);
@@ -223,7 +227,7 @@ export class Client extends Requests {
     async #waitFor(run, approval) {
         if (!approval?.final) {
             if (approval)
-                this.#onWait(approval);
+                this.tellWait(approval);
             try {
                 approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs });
             }

@@ -60,7 +60,10 @@ export class Gate {
     async pending(args, callId, scope) {
         try {
             const approval = await this.standing(args, callId, scope);
-            return approval?.final ? undefined : approval;
+            if (!approval || approval.final)
+                return undefined;
+            this.client.tellWait(approval);
+            return approval;
         }
         catch (error) {
             if (error instanceof HoldpointError)

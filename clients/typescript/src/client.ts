@@ -118,6 +118,11 @@ export class Client extends Requests {
     return this.#go({ made, name: key || newKey(), named: !!key, sought, redeemKeys: [], proposal, args: argumentsOf(body), entry, signal, approvalId: "" });
   }
 
+  /** @internal Tells of a call that begins to wait. */
+  tellWait(approval: Approval): void {
+    this.#onWait(approval);
+  }
+
   /** @internal Goes on with a call of the journal. */
   async goOn(entry: Entry, signal?: AbortSignal): Promise<unknown> {
     const made = this.#tools.get(entry.tool);
@@ -270,7 +275,7 @@ export class Client extends Requests {
 
   async #waitFor(run: Run, approval: Approval | undefined): Promise<Approval> {
     if (!approval?.final) {
-      if (approval) this.#onWait(approval);
+      if (approval) this.tellWait(approval);
       try {
         approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs });
       } catch (error) {

@@ -85,7 +85,9 @@ export class Gate {
   async pending(args: object, callId: string, scope?: string): Promise<Approval | undefined> {
     try {
       const approval = await this.standing(args, callId, scope);
-      return approval?.final ? undefined : approval;
+      if (!approval || approval.final) return undefined;
+      this.client.tellWait(approval);
+      return approval;
     } catch (error) {
       if (error instanceof HoldpointError) return undefined;
       throw error;
