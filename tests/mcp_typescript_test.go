@@ -153,7 +153,7 @@ func (c *typescript) call(t testing.TB, tool string, arguments, meta map[string]
 
 // isToldOfTheWait waits for a call that nobody decides on before the client has been told
 // that it waits.
-func (c *typescript) isToldOfTheWait(t *testing.T, d *dev) {
+func (c *typescript) isToldOfTheWait(t *testing.T, d *dev, stdio bool) {
 	t.Helper()
 	opened := held(t, c.call(t, "aana_pre_tool_check", event("send_note", "defer", map[string]any{"round": newID("r-")}), nil).good(t))
 	line := c.do(t, map[string]any{"do": "call", "tool": "holdpoint_await", "arguments": map[string]any{"approval_id": opened.ID, "timeout_seconds": 50}, "progress": true})
@@ -170,10 +170,36 @@ func (c *typescript) isToldOfTheWait(t *testing.T, d *dev) {
 	if got := line.Result.approval(t); got.Status != "approved" {
 		t.Errorf("decided: %+v", got)
 	}
+	c.wasAskedToShow(t, opened, stdio)
+}
+
+// wasAskedToShow looks at what the client was to show its user of an approval that is over:
+// its page, once, unless it is asked nothing, as over HTTP. What the user answered has not
+// decided it.
+func (c *typescript) wasAskedToShow(t *testing.T, a approval, asked bool) {
+	t.Helper()
+	if !asked {
+		if got := c.do(t, map[string]any{"do": "links"}).Links; len(got) != 0 {
+			t.Errorf("the client was to show %+v", got)
+		}
+		return
+	}
+	eventually(t, seeWithin, "what was to be shown is over", func() bool {
+		return slices.Contains(c.do(t, map[string]any{"do": "links"}).Over, a.ID)
+	})
+	shown := 0
+	for _, l := range c.do(t, map[string]any{"do": "links"}).Links {
+		if l.ID == a.ID && l.Mode == "url" && l.URL == a.Links.Review {
+			shown++
+		}
+	}
+	if shown != 1 {
+		t.Errorf("the page of %s was to be shown %d times", a.ID, shown)
+	}
 }
 
 // waitsAsATask waits for people without holding a call open, and gets no token by that.
-func (c *typescript) waitsAsATask(t *testing.T, d *dev) {
+func (c *typescript) waitsAsATask(t *testing.T, d *dev, stdio bool) {
 	t.Helper()
 	arguments := map[string]any{"round": newID("r-")}
 	opened := held(t, c.call(t, "aana_pre_tool_check", event("send_note", "defer", arguments), nil).good(t))
@@ -196,6 +222,7 @@ func (c *typescript) waitsAsATask(t *testing.T, d *dev) {
 	if a := done.Result.approval(t); done.State.Status != "completed" || a.Status != "approved" || strings.Contains(string(done.Result.Structured)+text(done.Result), "resumption_token") || a.Token != "" {
 		t.Fatalf("decided: %+v %s", done.State, done.Result.Structured)
 	}
+	c.wasAskedToShow(t, opened, stdio)
 	if line := done.Result.line(t); !strings.Contains(line, "holdpoint_redeem") {
 		t.Errorf("the line is %q", line)
 	}
@@ -221,8 +248,8 @@ func TestTypescriptClient(t *testing.T) {
 				t.Fatal(refused)
 			}
 			tellModelStory(t, d, stranger, m)
-			m.isToldOfTheWait(t, d)
-			m.waitsAsATask(t, d)
+			m.isToldOfTheWait(t, d, name == "stdio")
+			m.waitsAsATask(t, d, name == "stdio")
 			if name == "http" {
 				if got := m.do(t, map[string]any{"do": "discover"}).Resource; got.Resource != d.URL+"/mcp" || got.Servers != nil {
 					t.Errorf("the metadata of the server: %+v", got)

@@ -72,7 +72,13 @@ func (t *Tools) await(ctx context.Context, r request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	defer func() {
+		if waiting != nil && waiting.Status != "pending" {
+			r.caller.shown(ctx, r.session, waiting.ID)
+		}
+	}()
 	if waiting.Status == "pending" && wait > 0 {
+		r.caller.show(r.session, waiting)
 		defer r.tellWaiting(ctx, waiting.Links.Review, wait)()
 	}
 	for left := time.Until(until); waiting.Status == "pending" && left > 0 && r.caller.patient.Err() == nil; left = time.Until(until) {

@@ -81,6 +81,7 @@ type caller struct {
 	// answers as things stand.
 	patient context.Context //nolint:containedctx // as above
 	once    bool            // one answer is all that there is time for
+	links   *links          // that the client was asked to show; nil where it is asked nothing
 }
 
 type callerKey struct{}
@@ -150,7 +151,7 @@ func (u unstored) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 func (t *Tools) Serve(ctx context.Context, key string, in io.Reader, out io.Writer) error {
 	patient, hurry := context.WithCancel(ctx)
 	defer hurry()
-	who := caller{authorization: "Bearer " + key, gone: ctx, patient: patient}
+	who := caller{authorization: "Bearer " + key, gone: ctx, patient: patient, links: &links{open: map[string]context.CancelFunc{}}}
 	err := t.server.Run(context.WithValue(ctx, callerKey{}, who), newLines(in, out, hurry))
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
@@ -169,6 +170,7 @@ type request struct {
 	caller    caller
 	arguments json.RawMessage // as they came; never empty
 	once      string          // Idempotency-Key; "" for none
+	session   *sdk.ServerSession
 	// tell tells the client of the call's progress; nil where it does not ask for that.
 	tell func(context.Context, *sdk.ProgressNotificationParams)
 }
@@ -195,7 +197,7 @@ func (t *Tools) handler(o offer) sdk.ToolHandler {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(who.gone, cancel)()
-		req := request{caller: who, arguments: r.Params.Arguments, tell: teller(r)}
+		req := request{caller: who, arguments: r.Params.Arguments, session: r.Session, tell: teller(r)}
 		if len(req.arguments) == 0 {
 			req.arguments = json.RawMessage(`{}`)
 		}

@@ -99,7 +99,7 @@ func asTask(message []byte) []byte {
 func (t *Tools) offerTasks() error {
 	t.server.AddReceivingMiddleware(withTasks)
 	return errors.Join(
-		sdk.AddReceivingCustomMethod(t.server, createMethod, func(ctx context.Context, _ *sdk.ServerSession, p *createTask) (*createdTask, error) {
+		sdk.AddReceivingCustomMethod(t.server, createMethod, func(ctx context.Context, session *sdk.ServerSession, p *createTask) (*createdTask, error) {
 			if p == nil || p.Name != awaitTool {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "of these tools " + awaitTool + " alone can be called as a task"}
 			}
@@ -111,6 +111,9 @@ func (t *Tools) offerTasks() error {
 			if err != nil {
 				return nil, err
 			}
+			if who, ok := ctx.Value(callerKey{}).(caller); ok && w.Status == "pending" {
+				who.show(session, w)
+			}
 			return &createdTask{Task: w.task()}, nil
 		}),
 		sdk.AddReceivingCustomMethod(t.server, "tasks/get", func(ctx context.Context, _ *sdk.ServerSession, p *aboutTask) (*taskState, error) {
@@ -121,8 +124,8 @@ func (t *Tools) offerTasks() error {
 			state := w.task()
 			return &state, nil
 		}),
-		sdk.AddReceivingCustomMethod(t.server, "tasks/result", func(ctx context.Context, _ *sdk.ServerSession, p *aboutTask) (*sdk.CallToolResult, error) {
-			return t.taskResult(ctx, p.id())
+		sdk.AddReceivingCustomMethod(t.server, "tasks/result", func(ctx context.Context, session *sdk.ServerSession, p *aboutTask) (*sdk.CallToolResult, error) {
+			return t.taskResult(ctx, session, p.id())
 		}),
 		sdk.AddReceivingCustomMethod(t.server, "tasks/list", func(ctx context.Context, _ *sdk.ServerSession, p *pageOfTasks) (*tasks, error) {
 			if p == nil {
@@ -196,7 +199,7 @@ func (t *Tools) taskOf(ctx context.Context, id string) (*waiting, error) {
 
 // taskResult waits until a task's approval is over, and is the answer of holdpoint_await
 // without the token: whom a client hands a result to that it came back for, nobody knows.
-func (t *Tools) taskResult(ctx context.Context, id string) (*sdk.CallToolResult, error) {
+func (t *Tools) taskResult(ctx context.Context, session *sdk.ServerSession, id string) (*sdk.CallToolResult, error) {
 	if _, err := t.taskOf(ctx, id); err != nil {
 		return nil, err
 	}
@@ -206,6 +209,7 @@ func (t *Tools) taskResult(ctx context.Context, id string) (*sdk.CallToolResult,
 	}
 	defer cancel()
 	wait := longestWait * time.Second
+	r.session = session
 	r.arguments = json.RawMessage(fmt.Sprintf(`{"approval_id":%q,"timeout_seconds":%d}`, id, longestWait))
 	for {
 		done, err := t.await(ctx, r)

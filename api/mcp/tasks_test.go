@@ -48,7 +48,7 @@ func TestTaskResult(t *testing.T) {
 					io.WriteString(w, approvedApproval)
 				})
 				ctx := context.WithValue(t.Context(), callerKey{}, caller{gone: t.Context(), patient: t.Context(), once: c.once})
-				answer, err := tools.taskResult(ctx, "apr_a")
+				answer, err := tools.taskResult(ctx, nil, "apr_a")
 				var got string
 				if err != nil {
 					got = err.Error()
@@ -140,7 +140,7 @@ func TestTaskErrors(t *testing.T) {
 	if _, err := tools.listTasks(t.Context(), ""); !errors.As(err, &nobody) {
 		t.Errorf("nobody is shown tasks: %v", err)
 	}
-	if _, err := tools.taskResult(t.Context(), "apr_a"); !errors.As(err, &nobody) {
+	if _, err := tools.taskResult(t.Context(), nil, "apr_a"); !errors.As(err, &nobody) {
 		t.Errorf("nobody is shown a result: %v", err)
 	}
 	var none sdk.Result = tasking{&sdk.ListToolsResult{}, introduced}
