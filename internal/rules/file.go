@@ -78,7 +78,7 @@ func (k *Keeper) importFiles(ctx context.Context, all bool) error {
 			problems = append(problems, f.problem)
 		}
 	}
-	problem := strings.Join(problems, "\n")
+	problem := onceEach(strings.Join(problems, "\n"))
 	k.problem.Store(&problem)
 	return errors.Join(errs...)
 }
@@ -138,7 +138,7 @@ func (k *Keeper) reimport(ctx context.Context, all bool) {
 
 // tell says why what is in a file is not in force.
 func (k *Keeper) logProblem(ctx context.Context, err error) {
-	for line := range strings.Lines(err.Error()) {
+	for line := range strings.Lines(onceEach(err.Error())) {
 		k.Logger.ErrorContext(ctx, "not put in force: the last good rules stay", "problem", strings.TrimSpace(line))
 	}
 }
