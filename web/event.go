@@ -107,7 +107,7 @@ func eventFields(r audit.Record, e engine.Event, ok bool, name func(string) stri
 	}
 	add("Source", e.PluginSource, "the check that decided it", "")
 	add("Digest of the call", e.DigestHMAC, "keyed: the call's arguments cannot be guessed from it", "")
-	add("Policy", e.PolicyDigest, "", "")
+	add("Rules digest", e.PolicyDigest, "of policy, tool contracts and routing together", "")
 	return list
 }
 
