@@ -55,7 +55,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 	}
 	settings, err := c.load(needed)
 	if err != nil {
-		return nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
+		return nil, orDataDir(err, "")
 	}
 	cfg.URL, c.routing, c.publicURL = settings.DatabaseAdminURL, settings.Routing, settings.PublicURL
 	c.mailLink = mailLink(settings)
@@ -63,6 +63,16 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 		cfg.Sealer, c.allowPrivate = settings.Sealer, settings.AllowPrivate
 	}
 	return openOwn(ctx, cfg)
+}
+
+// orDataDir is for a command that may work on a data directory, and was not told where that
+// is: what most people lack, before what the settings lack. besides is another way.
+func orDataDir(err error, besides string) error {
+	hint := "name the data directory of a running “holdpoint dev” with --data" + besides + ", or the database of a server:"
+	if _, gone := os.Stat(filepath.Join(".holdpoint", "dev.json")); gone == nil {
+		hint = "for the “holdpoint dev” of this directory, add --data .holdpoint (.holdpoint/dev.json is there)" + besides + "; for a server:"
+	}
+	return fmt.Errorf("%s\n%w", hint, err)
 }
 
 // openOwn opens the database, for sealing where there are data keys.

@@ -211,7 +211,7 @@ func (a *auditExport) open(ctx context.Context, c *cli) (*auditlog.Exporter, err
 	} else {
 		cfg, err := c.load(config.Database)
 		if err != nil {
-			return nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
+			return nil, orDataDir(err, "")
 		}
 		x.Keys, x.Witnessed, database = publicKeysOfLog(cfg), cfg.LogWitnessed, cfg.DatabaseURL
 	}

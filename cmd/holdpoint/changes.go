@@ -84,8 +84,8 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 	}
 	// Whoever writes a change does not approve it.
 	if err := approval.Enough(people, rule.Role, rule.Needed+1); err != nil {
-		fmt.Fprintf(terminal, "careful: %s %q, and whoever writes a change does not approve it: “holdpoint user set EMAIL --add-role %s” gives it to more\n",
-			err, rule.Role, rule.Role)
+		fmt.Fprintf(terminal, "careful: %s, because whoever writes a change does not approve it: “holdpoint user set EMAIL --add-role %s” gives it to more\n",
+			err, rule.Role)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,8 +29,8 @@ import (
 const withDev = true
 
 type devCommand struct {
-	Data     string `default:".holdpoint" type:"path" help:"Where everything is kept; the same directory again goes on where it stopped." placeholder:"DIR"`
-	Listen   string `default:"127.0.0.1:8080" help:"Address to listen on; port 0 for any." placeholder:"ADDR"`
+	Data     string `default:".holdpoint" type:"path" help:"Where everything is kept (default .holdpoint); the same directory again goes on where it stopped." placeholder:"DIR"`
+	Listen   string `default:"127.0.0.1:8080" help:"Address to listen on (default 127.0.0.1:8080); port 0 for any." placeholder:"ADDR"`
 	LogLevel string `default:"warn" enum:"debug,info,warn,error" help:"How much to tell: debug, info, warn or error."`
 }
 
@@ -307,13 +308,12 @@ func (m *machine) announce(temporal string) error {
 	if err := writeSecret(filepath.Join(m.dir, "dev.json"), append(data, '\n')); err != nil {
 		return fmt.Errorf("write dev.json: %w", err)
 	}
-	fmt.Printf("\nHoldpoint is ready: %s\n\nSign in as\n", m.url)
-	for _, r := range s.Reviewers {
-		fmt.Printf("  %-18s %s", r.Email, r.Password)
+	fmt.Printf("\nHoldpoint is ready: %s\n\nSign in as         password      who it is, and with which roles\n", m.url)
+	for _, r := range append(slices.Clip(s.Reviewers), s.Owner, s.Auditor) {
+		fmt.Printf("  %-16s %s  %s: %s\n", r.Email, r.Password, r.Name, strings.Join(r.Roles, ", "))
 		if r.TOTPSecret != "" {
-			fmt.Printf("  and a code of an authenticator app that has the key %s", r.TOTPSecret)
+			fmt.Printf("  %-16s to try a second factor: an authenticator app with the key\n  %-16s %s\n", "", "", r.TOTPSecret)
 		}
-		fmt.Println()
 	}
 	fmt.Printf("\nTry it:    go run ./examples/agent%s\nAgents:    export HOLDPOINT_URL=%s HOLDPOINT_API_KEY=%s\nAPI:       %s/docs\nMore:      %s (keys, database, Temporal)\nPolicy:    %s\nStop:      Ctrl-C; run it again to go on\n\n",
 		exampleFlag(m.dir), m.url, s.AgentKey, m.url, filepath.Join(m.dir, "dev.json"), filepath.Join(m.dir, policyFile))

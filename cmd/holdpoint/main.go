@@ -26,56 +26,52 @@ import (
 type cli struct {
 	Config string `help:"YAML file with settings; HOLDPOINT_* variables win over it." env:"HOLDPOINT_CONFIG" type:"path" placeholder:"FILE"`
 
-	Dev       devCommand       `cmd:"" help:"Run everything on this machine, to try it and to develop against it."`
-	Serve     serveCommand     `cmd:"" help:"Run the gate, the API and the console."`
-	Worker    workerCommand    `cmd:"" help:"Run the worker that sees approvals through to their end."`
-	Migrate   migrateCommand   `cmd:"" help:"Bring the database's schema up to date."`
-	Backup    backupCommand    `cmd:"" help:"Copy the database into a directory, while everything runs."`
-	Restore   restoreCommand   `cmd:"" help:"Bring a backup back into an empty database, and make it safe to go on from."`
-	Eval      evalCommand      `cmd:"" help:"Judge calls offline: JSON Lines in, JSON Lines out."`
-	User      userCommand      `cmd:"" help:"Add, invite, change, list and disable the people who decide."`
-	OnCall    onCallCommand    `cmd:"" name:"on-call" help:"Say and list who is on call."`
-	Key       keyCommand       `cmd:"" help:"Create, list, revoke and rotate keys."`
-	Keys      keysCommand      `cmd:"" help:"List and change what tokens are signed and arguments are encrypted with."`
-	Agent     agentCommand     `cmd:"" help:"Register agents, with their trust, roles and limits."`
-	Tool      toolCommand      `cmd:"" help:"Register tools, with where they come from."`
-	Apply     applyCommand     `cmd:"" help:"Make what files say: agents, tools, people, endpoints, on-call schedules, settings."`
-	Diff      diffCommand      `cmd:"" help:"Say what files would change."`
-	Export    exportCommand    `cmd:"" help:"Write what is set up as a file that “apply” reads."`
-	Kill      killCommand      `cmd:"" help:"Stop an agent, or all of them, at once."`
-	Release   releaseCommand   `cmd:"" help:"Release a kill switch."`
-	Notify    notifyCommand    `cmd:"" help:"Say who is told of approvals, by webhook, e-mail and Slack."`
-	Retention retentionCommand `cmd:"" help:"Show what is kept for how long, and change the floor."`
-	Erase     eraseCommand     `cmd:"" help:"Erase what an approval was about, or who a person is."`
-	Hold      holdCommand      `cmd:"" help:"Keep records from being erased, for as long as a legal hold lasts."`
-	Limits    settingsCommand  `cmd:"" name:"settings" help:"Show or change limits, delegation and trust for all agents."`
-	Audit     auditCommand     `cmd:"" help:"Export the audit log, and check that nothing in it was changed."`
-	Policy    policyCommand    `cmd:"" help:"Check, test, explain, simulate and sign policies."`
-	Changes   changesCommand   `cmd:"" help:"Say which changes of the rules people have to approve."`
-	Contracts contractsCommand `cmd:"" help:"Check files of tool contracts."`
-	Doctor    doctorCommand    `cmd:"" help:"Find out what is wrong with a server, or with a hook, and what to do about it."`
+	Dev         devCommand         `cmd:"" group:"run" help:"Run everything on this machine, to try it and to develop against it."`
+	Serve       serveCommand       `cmd:"" group:"run" help:"Run the gate, the API and the console."`
+	Worker      workerCommand      `cmd:"" group:"run" help:"Run the worker that sees approvals through to their end."`
+	Migrate     migrateCommand     `cmd:"" group:"run" help:"Bring the database's schema up to date."`
+	Backup      backupCommand      `cmd:"" group:"run" help:"Copy the database into a directory, while everything runs."`
+	Restore     restoreCommand     `cmd:"" group:"run" help:"Bring a backup back into an empty database, and make it safe to go on from."`
+	Doctor      doctorCommand      `cmd:"" group:"run" help:"Find out what is wrong with a server, or with a hook, and what to do about it."`
+	Healthcheck healthcheckCommand `cmd:"" group:"run" help:"Ask a running server whether it is ready; for containers."`
 
-	AccessReview accessReviewCommand `cmd:"" name:"access-review" help:"Have people review who has which role, and end that with a record."`
+	Agent   agentCommand   `cmd:"" group:"agents" help:"Register agents, with their trust, roles and limits."`
+	Tool    toolCommand    `cmd:"" group:"agents" help:"Register tools, with where they come from."`
+	Key     keyCommand     `cmd:"" group:"agents" help:"Create, list, revoke and rotate keys."`
+	Kill    killCommand    `cmd:"" group:"agents" help:"Stop an agent, or all of them, at once."`
+	Release releaseCommand `cmd:"" group:"agents" help:"Release a kill switch."`
 
-	ToolRequest toolRequestCommand `cmd:"" name:"toolrequest" help:"Check ThreeGate tool execution requests."`
+	User         userCommand         `cmd:"" group:"people" help:"Add, invite, change, list and disable the people who decide."`
+	OnCall       onCallCommand       `cmd:"" group:"people" name:"on-call" help:"Say and list who is on call."`
+	AccessReview accessReviewCommand `cmd:"" group:"people" name:"access-review" help:"Have people review who has which role, and end that with a record."`
+	Notify       notifyCommand       `cmd:"" group:"people" help:"Say who is told of approvals, by webhook, e-mail and Slack."`
 
-	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Offer the API to models, over the Model Context Protocol."`
-	MCPProxy mcpProxyCommand `cmd:"" name:"mcp-proxy" help:"Stand before an MCP server: no call of its tools runs without a permission."`
+	Policy      policyCommand      `cmd:"" group:"rules" help:"Check, test, explain, simulate and sign policies."`
+	Contracts   contractsCommand   `cmd:"" group:"rules" help:"Check files of tool contracts."`
+	Changes     changesCommand     `cmd:"" group:"rules" help:"Say which changes of the rules people have to approve."`
+	Limits      settingsCommand    `cmd:"" group:"rules" name:"settings" help:"Show or change limits, delegation and trust for all agents."`
+	Apply       applyCommand       `cmd:"" group:"rules" help:"Make what files say: agents, tools, people, endpoints, on-call schedules, settings."`
+	Diff        diffCommand        `cmd:"" group:"rules" help:"Say what files would change."`
+	Export      exportCommand      `cmd:"" group:"rules" help:"Write what is set up as a file that “apply” reads."`
+	Eval        evalCommand        `cmd:"" group:"rules" help:"Judge calls offline: JSON Lines in, JSON Lines out."`
+	ToolRequest toolRequestCommand `cmd:"" group:"rules" name:"toolrequest" help:"Check ThreeGate tool execution requests."`
 
-	Hook    hookCommand    `cmd:"" help:"Stand between a coding agent and its tools, as a hook of its host."`
-	Connect connectCommand `cmd:"" help:"Put Holdpoint before the tools of an agent's host."`
+	Connect  connectCommand  `cmd:"" group:"tools" help:"Put Holdpoint before the tools of an agent's host."`
+	Hook     hookCommand     `cmd:"" group:"tools" help:"Stand between a coding agent and its tools, as a hook of its host."`
+	MCP      mcpCommand      `cmd:"" group:"tools" name:"mcp" help:"Offer the API to models, over the Model Context Protocol."`
+	MCPProxy mcpProxyCommand `cmd:"" group:"tools" name:"mcp-proxy" help:"Stand before an MCP server: no call of its tools runs without a permission."`
+	Enforce  enforceCommand  `cmd:"" group:"tools" help:"Stand before a tool's server: forward only what a token permits, once."`
+	ExtAuthz extAuthzCommand `cmd:"" group:"tools" name:"ext-authz" help:"Tell an Envoy before a tool's server what to let through."`
 
-	Enforce enforceCommand `cmd:"" help:"Stand before a tool's server: forward only what a token permits, once."`
+	Audit     auditCommand     `cmd:"" group:"audit" help:"Export the audit log, and check that nothing in it was changed."`
+	Witness   witnessCommand   `cmd:"" group:"audit" help:"Witness another transparency log: cosign its checkpoints as long as it only grows."`
+	Retention retentionCommand `cmd:"" group:"audit" help:"Show what is kept for how long, and change the floor."`
+	Hold      holdCommand      `cmd:"" group:"audit" help:"Keep records from being erased, for as long as a legal hold lasts."`
+	Erase     eraseCommand     `cmd:"" group:"audit" help:"Erase what an approval was about, or who a person is."`
+	Keys      keysCommand      `cmd:"" group:"audit" help:"List and change what tokens are signed and arguments are encrypted with."`
 
-	ExtAuthz extAuthzCommand `cmd:"" name:"ext-authz" help:"Tell an Envoy before a tool's server what to let through."`
-
-	Witness witnessCommand `cmd:"" help:"Witness another transparency log: cosign its checkpoints as long as it only grows."`
-
-	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`
-
-	Completion completionCommand `cmd:"" help:"Print what has a shell complete commands and flags."`
-
-	Version versionCommand `cmd:"" help:"Say which build this is, and which schema it needs."`
+	Completion completionCommand `cmd:"" group:"program" help:"Print what has a shell complete commands and flags."`
+	Version    versionCommand    `cmd:"" group:"program" help:"Say which build this is, and which schema it needs."`
 
 	opened *store.Store // by administration, until the command has ended
 	// allowPrivate are networks that endpoints may be in although they are not public.
@@ -87,6 +83,17 @@ type cli struct {
 	mailLink func(ctx context.Context, to, link string, until time.Time) error
 }
 
+// groups are the headings of "holdpoint --help", in this order.
+var groups = []kong.Group{
+	{Key: "run", Title: "To run it:"},
+	{Key: "agents", Title: "Agents and tools, and stopping them:"},
+	{Key: "people", Title: "People:"},
+	{Key: "rules", Title: "Rules, and what is set up:"},
+	{Key: "tools", Title: "To stand before an agent's tools:"},
+	{Key: "audit", Title: "The audit log, and what is kept:"},
+	{Key: "program", Title: "This program:"},
+}
+
 const description = `Holdpoint is the approval engine for AI agents' tool calls.
 
 An agent proposes a call; the gate accepts or refuses it at once, or has people
@@ -96,19 +103,17 @@ in an append-only audit log.
 Try it:
   holdpoint dev                                    everything, on 127.0.0.1:8080
   go run ./examples/agent                          an agent that proposes three calls
-  holdpoint eval --dialect aana events.jsonl       judge calls without any server`
+  holdpoint eval --dialect aana events.jsonl       judge calls without any server
+  holdpoint help policy                            a command, and those below it`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var c cli
 	parser := kong.Must(&c, kong.Name("holdpoint"), kong.Description(description), kong.ShortUsageOnError(), kong.Exit(exitAfterParsing),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.BindTo(ctx, (*context.Context)(nil)))
-	if len(os.Args) == 1 {
-		os.Args = append(os.Args, "--help")
-	}
-	command, err := parser.Parse(os.Args[1:])
-	parser.FatalIfErrorf(err)
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}), kong.ExplicitGroups(groups), kong.BindTo(ctx, (*context.Context)(nil)))
+	command, err := parser.Parse(asked(os.Args[1:]))
+	parser.FatalIfErrorf(unknownCommand(err))
 	err = command.Run(&c)
 	if c.opened != nil {
 		c.opened.Close()
@@ -124,6 +129,51 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// asked is the command line: without a command, and for "help", it asks for help.
+func asked(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(args[1:], "--help")
+	}
+	return args
+}
+
+// unknownCommand says of a command that there is none what is wrong, where kong says
+// "unexpected argument".
+func unknownCommand(err error) error {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	rest, is := strings.CutPrefix(err.Error(), "unexpected argument ")
+	node := wrong.Context.Model.Node
+	if selected := wrong.Context.Selected(); selected != nil {
+		node = selected
+	}
+	if !is || len(node.Children) == 0 {
+		return err
+	}
+	name, hint, found := strings.Cut(rest, ", ")
+	if found {
+		hint = ": " + hint
+	} else {
+		hint = ": “" + node.FullPath() + " --help” lists them"
+	}
+	return &misnamed{fmt.Sprintf("there is no command “%s %s”%s", node.FullPath(), name, hint), wrong}
+}
+
+// misnamed is a command that there is none of.
+type misnamed struct {
+	text string
+	err  error
+}
+
+func (m *misnamed) Error() string { return m.text }
+
+func (m *misnamed) Unwrap() error { return m.err }
 
 // exitAfterParsing ends the program after help was shown or with 2 after a command
 // line that could not be read.

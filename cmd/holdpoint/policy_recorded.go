@@ -43,7 +43,7 @@ func recordedConfig(c *cli, dir, besides string) (config.Config, error) {
 			cfg.Sealer, err = sealerOf(cfg.DataKey)
 		}
 		if err != nil {
-			err = fmt.Errorf("%w\n(or name a data directory with --data%s)", err, besides)
+			err = orDataDir(err, besides)
 		}
 		return cfg, err
 	}

@@ -17,11 +17,11 @@ func TestStaffing(t *testing.T) {
 		want string // short, approve, deny, widen
 	}{
 		{approval.Rule{Role: "a", Needed: 2}, "<nil> <nil> <nil> <nil>"},
-		{approval.Rule{Role: "a", Needed: 3}, "2 of 3 people have the role 2 of 3 people have the role <nil> <nil>"},
-		{approval.Rule{Role: "a", Needed: 2, Deny: 3}, "2 of 3 people have the role <nil> 2 of 3 people have the role <nil>"},
-		{approval.Rule{Role: "a", Needed: 3, Deny: 4}, "2 of 4 people have the role 2 of 3 people have the role 2 of 4 people have the role <nil>"},
-		{approval.Rule{Role: "b", Needed: 2, Deny: 1}, "0 of 2 people have the role 0 of 2 people have the role 0 of 1 people have the role <nil>"},
-		{approval.Rule{Role: "a", Needed: 1, IfTooFew: "b"}, "<nil> <nil> <nil> 0 of 1 people have the role"},
+		{approval.Rule{Role: "a", Needed: 3}, `people with the role "a": 2, needed: 3 people with the role "a": 2, needed: 3 <nil> <nil>`},
+		{approval.Rule{Role: "a", Needed: 2, Deny: 3}, `people with the role "a": 2, needed: 3 <nil> people with the role "a": 2, needed: 3 <nil>`},
+		{approval.Rule{Role: "a", Needed: 3, Deny: 4}, `people with the role "a": 2, needed: 4 people with the role "a": 2, needed: 3 people with the role "a": 2, needed: 4 <nil>`},
+		{approval.Rule{Role: "b", Needed: 2, Deny: 1}, `people with the role "b": 0, needed: 2 people with the role "b": 0, needed: 2 people with the role "b": 0, needed: 1 <nil>`},
+		{approval.Rule{Role: "a", Needed: 1, IfTooFew: "b"}, `<nil> <nil> <nil> people with the role "b": 0, needed: 1`},
 		{approval.Rule{Role: "on-call/x", Needed: 9, IfTooFew: "a"}, "<nil> <nil> <nil> <nil>"},
 	} {
 		for _, r := range []approval.Routing{{Default: tc.rule}, {Rules: []approval.Rule{tc.rule}}} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -66,7 +67,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	if err := u.warn(ctx, a, p.Roles); err != nil {
 		return err
 	}
-	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", p.Email, p.ID, strings.Join(p.Roles, ", "))
+	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", p.Email, p.ID, cmp.Or(strings.Join(p.Roles, ", "), "none"))
 	if made {
 		fmt.Fprintf(terminal, "password (shown only now): %s\n", password)
 	}

@@ -54,8 +54,11 @@ func (v versionCommand) Run() error {
 		return json.NewEncoder(os.Stdout).Encode(b)
 	}
 	changed, dev := "", "without “dev”"
-	if b.Changed {
+	switch {
+	case b.Changed:
 		changed = ", with changes"
+	case b.Commit == "unknown":
+		changed = " (it is recorded by “go build” in a plain clone; not by “go run”, nor in a second worktree)"
 	}
 	if b.Dev {
 		dev = "with “dev”"

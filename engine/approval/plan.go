@@ -402,7 +402,7 @@ func Enough(people []engine.Person, role string, needed int) error {
 		}
 	}
 	if len(identities) < needed {
-		return fmt.Errorf("%d of %d people have the role", len(identities), needed)
+		return fmt.Errorf("people with the role %q: %d, needed: %d", role, len(identities), needed)
 	}
 	return nil
 }
