@@ -40,6 +40,9 @@ func TestPagesQuoteClients(t *testing.T) {
 			}
 		}
 	}
+	if !quoted["clients/shell/examples/requests.sh"] {
+		t.Error("no page quotes the requests by curl")
+	}
 	for _, framework := range append([]string{"langgraph_webhook"}, frameworks...) {
 		if name := "clients/typescript/examples/" + framework + ".mjs"; !quoted[name] {
 			t.Errorf("no page quotes %s", name)
@@ -51,7 +54,9 @@ func TestPagesQuoteClients(t *testing.T) {
 // examples are named, which TestFrameworksExamples runs.
 var frameworks = []string{"openai_agents", "vercel_ai", "langgraph", "google_adk"}
 
-var clientExamples = []struct{ name, tool, want string }{
+type clientExample struct{ name, tool, want string }
+
+var clientExamples = []clientExample{
 	{"ten_lines", "send_payment", "paid 12.50 to Paper & Pens Ltd."},
 	{"loop", "refund", "paid 12.50 for 4711\napproved"},
 }
@@ -75,8 +80,17 @@ func TestClientsExamples(t *testing.T) {
 			return []string{"node", filepath.Join(here, "typescript/examples", name+".mjs")}
 		},
 		"go": func(t *testing.T, name string) []string { return []string{buildOutside(t, name)} },
+		"shell": func(t *testing.T, name string) []string {
+			needs(t, "curl")
+			needs(t, "jq")
+			return []string{"sh", filepath.Join(here, "shell/examples", name+".sh")}
+		},
 	} {
-		for _, example := range clientExamples {
+		examples := clientExamples
+		if language == "shell" {
+			examples = []clientExample{{"requests", "send_payment", "paid 12.50 to Paper & Pens Ltd."}}
+		}
+		for _, example := range examples {
 			t.Run(language+" "+example.name, func(t *testing.T) {
 				args := command(t, example.name)
 				cmd := exec.Command(args[0], args[1:]...)

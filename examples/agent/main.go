@@ -164,12 +164,30 @@ func (a agent) atOnce(ctx context.Context, e holdpoint.Event) error {
 	case holdpoint.ShouldExecute(d):
 		a.say("   accepted, running it … done")
 	case d.Approval == nil:
-		a.say("   refused: %s", strings.Join(d.HardBlockers, ", "))
+		a.say("   refused: %s", codes(d))
 	default:
 		a.say("   it would wait for people, so it is taken back: %s", strings.Join(d.HardBlockers, ", "))
 		_, err = a.client.Cancel(ctx, d.Approval.ID)
 	}
 	return err
+}
+
+// codes are why a call is refused: those of the call's own document first, then those of
+// policies and registry, in capital letters.
+func codes(d holdpoint.Decision) string {
+	list := slices.Clone(d.HardBlockers)
+	ofRules := func(code string) int {
+		if code == strings.ToUpper(code) {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(a, b string) int { return ofRules(a) - ofRules(b) })
+	text := strings.Join(list, ", ")
+	if slices.ContainsFunc(list, func(code string) bool { return strings.HasSuffix(code, "_KILL_SWITCH") || code == "KILL_SWITCH" }) {
+		text += "\n   (a kill switch is on: whoever threw it knows why; “holdpoint release” ends it)"
+	}
+	return text
 }
 
 // pay needs a person. holdpoint.Client.Guard does all of this in one call; here
@@ -198,7 +216,7 @@ func (a agent) pay(ctx context.Context) error {
 		a.say("   accepted, “paying” … done (this server's policy asks nobody)")
 		return nil
 	case d.Approval == nil:
-		a.say("   refused: %s", strings.Join(d.HardBlockers, ", "))
+		a.say("   refused: %s", codes(d))
 		return nil
 	case d.Approval.Status.Final():
 		a.say("   nobody is asked again: %s", d.Approval.Links.Review)
