@@ -43,7 +43,7 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	name := r.PathValue("name")
 	l, _ := report.FindList(name)
 	v := views.ListReport{Frame: h.site.frame(p, l.Title, "audit"), Form: form, Name: name, Title: l.Title, Asks: l.Asks, None: l.None}
-	v.Periods = periods(h.site.clock().UTC(), "/audit/reports/"+name, form)
+	v.Form.Periods = periods(h.site.clock().UTC(), "/audit/reports/"+name, form)
 	var found report.ListPage
 	if err == nil {
 		found, err = h.reports.List(r.Context(), name, report.ListQuery{Since: since, Until: until, Cursor: query.Get("after"), Count: true})
@@ -134,7 +134,12 @@ func listPart(c report.ListColumn, value string) views.ListPart {
 }
 
 // reportWord writes a word of a report as people do.
-func reportWord(word string) string { return strings.ReplaceAll(word, "_", " ") }
+func reportWord(word string) string {
+	if word == "none" { // what became of a call
+		return "not run"
+	}
+	return strings.ReplaceAll(word, "_", " ")
+}
 
 // periods are those that auditors ask for, as of now.
 func periods(now time.Time, path string, chosen views.ReportForm) []views.PeriodLink {
@@ -154,6 +159,9 @@ func periods(now time.Time, path string, chosen views.ReportForm) []views.Period
 		{"Last year", year.AddDate(-1, 0, 0), year.AddDate(0, 0, -1)},
 	} {
 		q := url.Values{"since": {day(one.first)}, "until": {day(one.last)}}
+		if chosen.Zone != "" {
+			q.Set("zone", chosen.Zone)
+		}
 		links = append(links, views.PeriodLink{Label: one.label, URL: path + "?" + q.Encode(), Here: chosen.Since == day(one.first) && chosen.Until == day(one.last)})
 	}
 	return links

@@ -220,6 +220,7 @@ func roleDemandWords(a report.RoleAsked) string {
 func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.URL.Query())
 	v := views.ReviewerReport{Frame: h.site.frame(p, "Reviewer activity", "audit"), Form: form, Thresholds: thresholds}
+	v.Form.Periods = periods(h.site.clock().UTC(), "/audit/reviewers", form)
 	var found report.ReviewerReport
 	if err == nil {
 		found, err = h.reports.Reviewers(r.Context(), report.ReviewerQuery{Since: since, Until: until, Zone: form.Zone})
@@ -247,6 +248,7 @@ func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engi
 func (h *reportHandler) claims(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.URL.Query())
 	v := views.ClaimReport{Frame: h.site.frame(p, "Whom agents name as their side", "audit"), Form: form, From: report.SuddenFrom, Factor: report.SuddenTimes}
+	v.Form.Periods = periods(h.site.clock().UTC(), "/audit/claims", form)
 	var found report.ClaimReport
 	if err == nil {
 		found, err = h.reports.Claims(r.Context(), report.ClaimQuery{Since: since, Until: until})
@@ -292,7 +294,10 @@ func loadRow(l report.ReviewerLoad) views.LoadRow {
 		row.Median, row.P95 = views.Elapsed(seconds(*l.MedianSeconds)), views.Elapsed(seconds(*l.P95Seconds))
 	}
 	if l.BusiestDecided > 1 {
-		row.Busiest = fmt.Sprintf("busiest day: %d, on %s", l.BusiestDecided, l.BusiestDay)
+		row.Busiest = fmt.Sprintf("busiest day: %d", l.BusiestDecided)
+		if day, err := time.Parse(time.DateOnly, l.BusiestDay); err == nil {
+			row.Busiest += " on " + views.Day(day)
+		}
 	}
 	for _, n := range l.Notes {
 		row.Notes = append(row.Notes, n.Text)

@@ -263,7 +263,7 @@ func TestReviewerReportPage(t *testing.T) {
 	text := strip(page.body)
 	for _, want := range []string{
 		"Linus Torvalds-Benedict : 73% of the votes came within 5 seconds", "5 min 12 s", "2 h 03 min", "900 of 1239", "88%", "account disabled", "All together", "not known",
-		"weekends Saturday and Sunday, in Europe/Berlin", "fewer than 20", "busiest day: 212, on 2026-11-12", "3 of 20", "2 in somebody else’s place",
+		"weekends Saturday and Sunday, in Europe/Berlin", "fewer than 20", "busiest day: 212 on 12 Nov 2026", "3 of 20", "2 in somebody else’s place",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("page lacks %q:\n%s", want, text)

@@ -16,6 +16,7 @@ import (
 func (h *reportHandler) statistics(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.URL.Query())
 	v := views.Statistics{Frame: h.site.frame(p, "Statistics", "audit"), Form: form}
+	v.Form.Periods = periods(h.site.clock().UTC(), "/audit/statistics", form)
 	var found report.StatisticsReport
 	if err == nil {
 		found, err = h.reports.Statistics(r.Context(), since, until)
@@ -136,7 +137,7 @@ func timePlot(r report.StatisticsReport) views.Plot {
 		d := r.Days[at[i]]
 		half[i], most[i], c.Few[i] = d.P50, d.P90, d.Decided < report.StatisticsFrom
 		n += d.Decided
-		p.Table.Rows = append(p.Table.Rows, []string{d.Day.Format(time.DateOnly), views.Thousands(d.Decided), views.Elapsed(seconds(d.P50)), views.Elapsed(seconds(d.P90))})
+		p.Table.Rows = append(p.Table.Rows, []string{views.Day(d.Day), views.Thousands(d.Decided), views.Elapsed(seconds(d.P50)), views.Elapsed(seconds(d.P90))})
 	}
 	c.Lines = [][]float64{half, most}
 	p.Summary = views.Plural(n, "approval was", "approvals were") + " approved or denied in the period."
@@ -171,7 +172,7 @@ func timeoutPlot(r report.StatisticsReport) views.Plot {
 		d := r.Days[at[i]]
 		c.Stack[i] = float64(d.Expired)
 		expired, ended = expired+d.Expired, ended+d.Ended
-		p.Table.Rows = append(p.Table.Rows, []string{d.Day.Format(time.DateOnly), views.Thousands(d.Expired), views.Thousands(d.Ended)})
+		p.Table.Rows = append(p.Table.Rows, []string{views.Day(d.Day), views.Thousands(d.Expired), views.Thousands(d.Ended)})
 	}
 	p.Summary = views.Thousands(expired) + " of the " + views.Plural(ended, "approval", "approvals") + " that ended had run out of time: nobody decided."
 	return p

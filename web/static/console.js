@@ -29,6 +29,7 @@
     if (s < 3600) return `in ${Math.floor(s / 60)} min`;
     if (s < 48 * 3600) return `in ${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} min`;
     const days = Math.floor(s / 86400), hours = Math.floor(s / 3600) % 24;
+    if (days >= 730) return `in ${Math.floor(days / 365)} years`;
     return hours === 0 || days >= 7 ? `in ${days} days` : `in ${days} days ${hours} h`;
   };
   const tick = () => {

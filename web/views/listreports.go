@@ -21,12 +21,11 @@ type ListReport struct {
 	None         string
 	Since, Until time.Time
 	// Exact is the period as a form sends it.
-	Exact   Exact
-	Periods []PeriodLink
-	Gaps    []string
-	Heads   []ListHead
-	Rows    [][]ListCell
-	Terms   []Term
+	Exact Exact
+	Gaps  []string
+	Heads []ListHead
+	Rows  [][]ListCell
+	Terms []Term
 	// Found is how many rows there are; More says that there are more than are counted.
 	Found int
 	More  bool

@@ -17,6 +17,8 @@ type ReportForm struct {
 	// Query is a part of people's names or addresses, and Role the one role that is asked
 	// for, in the access report; "" for all.
 	Query, Role string
+	// Periods are those that are asked for most, as links.
+	Periods []PeriodLink
 	// Failure is why there is no report, or "".
 	Failure string
 	// JSON is where the same is as JSON.

@@ -23,6 +23,9 @@ func Until(deadline, now time.Time) string {
 		return fmt.Sprintf("in %d h %02d min", s/3600, s/60%60)
 	}
 	days, hours := s/86400, s/3600%24
+	if days >= 730 {
+		return fmt.Sprintf("in %d years", days/365)
+	}
 	if hours == 0 || days >= 7 {
 		return fmt.Sprintf("in %d days", days)
 	}
@@ -53,5 +56,8 @@ func Clock(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") 
 // ClockSeconds is Clock to the second: what records and reports say, which is
 // UTC for everybody.
 func ClockSeconds(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
+
+// Day writes a day, as Clock does.
+func Day(t time.Time) string { return t.UTC().Format("2 Jan 2006") }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
