@@ -20,6 +20,7 @@ func TestBrowserHoldsVotes(t *testing.T) {
 		a := agent.hold(newID("held_"), map[string]any{"n": newID("")})
 		b.open("/approvals/" + a.ID)
 		b.visible(testid("approve"))
+		b.sees(testid("undo-note"), "you can undo it")
 		b.key("a")
 		b.key(kb.Enter)
 		b.sees(testid("hold"), "“Approve” is sent in")
@@ -44,6 +45,15 @@ func TestBrowserHoldsVotes(t *testing.T) {
 	b.click(testid("hold-now"))
 	b.sees(testid("status"), "approved")
 	approved("sent now", a)
+
+	// In the last minute nothing is held, and the page says so before.
+	a = agent.hold(newID("held_late_"), map[string]any{"n": newID("")})
+	b.open("/approvals/" + a.ID)
+	b.sees(testid("undo-note"), "you can undo it")
+	b.eval(`document.querySelector("#statusline [data-countdown]").dataset.countdown = new Date(Date.parse(document.body.dataset.now) + 50000).toISOString()`)
+	b.sees(testid("undo-note"), "There is no undo")
+	b.click(testid("approve"))
+	approved("in its last minute", a)
 
 	a = held()
 	b.click(".crumb a")

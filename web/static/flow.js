@@ -12,7 +12,7 @@
   const promise = () => {
     for (const el of document.querySelectorAll("[data-hold-note]")) {
       el.dataset.held ||= el.textContent;
-      el.textContent = atOnce() ? "Sent at once. There is no undo." : el.dataset.held;
+      el.textContent = atOnce() || urgent() ? "Sent at once. There is no undo." : el.dataset.held;
     }
   };
 
@@ -36,7 +36,6 @@
     }
     promise();
   };
-  promise();
   let held = null; // {form, button, until, timer, sent}
   const bar = () => document.getElementById("hold");
 
@@ -103,6 +102,8 @@
     const due = [...document.querySelectorAll("#statusline [data-countdown], [data-hold] [data-countdown]")].map((el) => Date.parse(el.dataset.countdown));
     return due.some((at) => at - (Date.now() + skew) < 60000);
   };
+  promise();
+  setInterval(promise, 1000);
 
   // Another form goes once the vote is taken; else the page says what became of it. The
   // form of the vote stays shut: it is sent.
