@@ -312,8 +312,8 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 		row.Flags = append(row.Flags, sameWords(*told.Same, "before"))
 	}
 	if found.Alike <= 1 { // of several, it would be said of the first one only
-		if told.Larger != "" {
-			row.Flags = append(row.Flags, "Larger than before: "+told.Larger+" at most")
+		if told.Larger {
+			row.Flags = append(row.Flags, "Larger than before")
 		}
 		for _, place := range told.FirstTime {
 			row.Flags = append(row.Flags, "First time: "+place)

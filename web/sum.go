@@ -42,8 +42,8 @@ func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
 	if c.Same != nil {
 		s.Flags = append(s.Flags, sameWords(*c.Same, views.Ago(c.Same.At, c.Now)))
 	}
-	if c.Larger != "" {
-		s.Flags = append(s.Flags, "Larger than any of the last approved calls of this tool: "+c.Larger+" at most")
+	if c.Larger {
+		s.Flags = append(s.Flags, "The amount is larger than in any of the last approved calls of this tool")
 	}
 	for _, place := range c.FirstTime {
 		before := "the last " + views.Plural(c.Compared, "approved call", "approved calls") + " of this tool"

@@ -45,26 +45,25 @@ func Total(amounts []string) (totals []string, without int) {
 // minFormer is how many former amounts tell what is usual.
 const minFormer = 3
 
-// Larger is the largest of former amounts in the same currency, where there are some and the
-// amount is larger than all of them; else "".
-func Larger(amount string, former []string) string {
+// Larger reports whether an amount is larger than all of the former ones in the same
+// currency, of which there are some.
+func Larger(amount string, former []string) bool {
 	value, code, ok := amountOf(amount)
 	if !ok {
-		return ""
+		return false
 	}
-	var most *big.Rat
-	text, n := "", 0
+	n := 0
 	for _, f := range former {
-		if v, c, ok := amountOf(f); ok && c == code {
-			if n++; most == nil || v.Cmp(most) > 0 {
-				most, text = v, f
-			}
+		v, c, ok := amountOf(f)
+		switch {
+		case !ok || c != code:
+		case v.Cmp(value) >= 0:
+			return false
+		default:
+			n++
 		}
 	}
-	if n < minFormer || value.Cmp(most) <= 0 {
-		return ""
-	}
-	return text
+	return n >= minFormer
 }
 
 // amountOf reads an amount as sentences have it.

@@ -2,25 +2,24 @@ package stakes
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
 func TestLarger(t *testing.T) {
 	for _, tc := range []struct {
-		amount, want string
-		former       []string
+		amount string
+		former []string
+		want   bool
 	}{
-		{"4,600.00 EUR", "49.00 EUR", []string{"40 EUR", "49.00 eur", "9 EUR", "9,000 USD"}},
-		{"49 EUR", "", []string{"40 EUR", "49.00 EUR", "9 EUR"}},
-		{"4,600.00 EUR", "", []string{"40 EUR", "49.00 EUR"}}, // of two nobody can say what is usual
-		{"50 USD", "", []string{"40 EUR", "49.00 EUR", "9 EUR"}},
-		{"5", "4", []string{"1", "4", "2"}},
-		{"", "", []string{"1", "4", "2"}},
+		{"4,600.00 EUR", []string{"40 EUR", "49.00 eur", "9 EUR", "9,000 USD"}, true},
+		{"49 EUR", []string{"40 EUR", "49.00 EUR", "9 EUR"}, false},
+		{"4,600.00 EUR", []string{"40 EUR", "49.00 EUR"}, false}, // of two nobody can say what is usual
+		{"50 USD", []string{"40 EUR", "49.00 EUR", "9 EUR"}, false},
+		{"5", []string{"1", "4", "2"}, true},
+		{"", []string{"1", "4", "2"}, false},
 	} {
-		got := Larger(tc.amount, tc.former)
-		if strings.ToUpper(got) != tc.want {
-			t.Errorf("%s beside %v: %q, want %q", tc.amount, tc.former, got, tc.want)
+		if got := Larger(tc.amount, tc.former); got != tc.want {
+			t.Errorf("%s beside %v: %v", tc.amount, tc.former, got)
 		}
 	}
 }

@@ -63,8 +63,9 @@ type Card struct {
 	// last calls of the same agent and tool were decided. Both change as others are, too.
 	FirstTime []string
 	Compared  int
-	// Larger is the largest amount of those calls, where this one's is larger; else "".
-	Larger string
+	// Larger says that this one's amount is larger than those of all of them. It does not say what
+	// they were: the reader may not be one who may read them.
+	Larger bool
 	Alike  Alike
 	// Same is the last call of the same agent that was approved with these very arguments; nil
 	// for none within thirty days. It changes as others are approved and run.

@@ -51,11 +51,19 @@ type knownText struct {
 // formerTexts reads those of the calls before this one, if it has texts to compare.
 // What has been erased is not compared with.
 func (g *Queries) formerTexts(ctx context.Context, a approval.Approval, args canon.Value) (formerTexts, error) {
-	f := formerTexts{known: map[placedText]bool{}, drawn: map[placedText]knownText{}}
 	if len(textsOf(args)) == 0 {
-		return f, nil
+		return formerTexts{}, nil
 	}
-	former, err := g.Store.Approvals.LastApproved(ctx, a.Call.Tool, a.ID, resembleBytes, resembleCalls)
+	return g.approvedTexts(ctx, a.Call.Tool, a.ID, func(id string, err error) {
+		g.Logger.ErrorContext(ctx, "arguments not read", "approval", id, "error", err)
+	})
+}
+
+// approvedTexts reads those of the tool's calls but the one named, and tells what of them
+// cannot be read.
+func (g *Queries) approvedTexts(ctx context.Context, tool, except string, unread func(id string, err error)) (formerTexts, error) {
+	f := formerTexts{known: map[placedText]bool{}, drawn: map[placedText]knownText{}}
+	former, err := g.Store.Approvals.LastApproved(ctx, tool, except, resembleBytes, resembleCalls)
 	if err != nil {
 		return f, err
 	}
@@ -65,7 +73,7 @@ func (g *Queries) formerTexts(ctx context.Context, a approval.Approval, args can
 			continue
 		}
 		if err != nil {
-			g.Logger.ErrorContext(ctx, "arguments not read", "approval", r.Approval.ID, "error", err)
+			unread(r.Approval.ID, err)
 			continue
 		}
 		approved, err := arguments(r.Approval, document, r.Now)

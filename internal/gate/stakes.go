@@ -26,10 +26,10 @@ type Stakes struct {
 	// it says nothing, or only what it was judged for, the approval's own.
 	Environment string
 	// FirstTime names the places of those whom or what a call that waits is about that none
-	// of the last approved calls of its tool has named, and Larger is the largest amount of
-	// those, where its own is larger; else "".
+	// of the last approved calls of its tool has named, and Larger says that its amount is larger
+	// than all of theirs.
 	FirstTime []string
-	Larger    string
+	Larger    bool
 	// Unreadable says that the call's document cannot be read, and nothing is known of it.
 	Unreadable bool
 	// Same is the last approved call that is the very same, in a list of what waits; nil for

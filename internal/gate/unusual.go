@@ -7,16 +7,14 @@ import (
 	"time"
 
 	"holdpoint/engine/approval"
-	"holdpoint/engine/canon"
 	"holdpoint/engine/stakes"
 )
 
-// What a list knows of former calls: for how long, and of how many tools it learns at one
-// look, which others wait for. A card always looks anew.
+// What a list knows of former calls: for how long, and of how many tools. A card always looks
+// anew.
 const (
-	unusualFor   = 10 * time.Second
-	unusualTools = 8
-	maxKnown     = 1000 // tools
+	unusualFor = 10 * time.Second
+	maxKnown   = 1000
 )
 
 // formerTargets is what the last approved calls of a tool have named, as hashes: a list needs
@@ -61,7 +59,7 @@ func (f *formerTools) hash(t placedText) uint64 { return maphash.Comparable(f.se
 
 // unusual says of a call of a list whom it names for the first time, and whether its amount is
 // larger than those before.
-func (f *formerTools) unusual(t formerTargets, s stakes.Sentence) (first []string, larger string) {
+func (f *formerTools) unusual(t formerTargets, s stakes.Sentence) (first []string, larger bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, target := range s.Targets {
@@ -78,7 +76,6 @@ func (f *formerTools) unusual(t formerTargets, s stakes.Sentence) (first []strin
 // addUnusual says of what waits what is unusual in it. What was told of it stays as it was
 // where former calls cannot be read.
 func (g *Queries) addUnusual(ctx context.Context, listed []approval.Approval, told map[string]Stakes, now time.Time) {
-	learnt := 0
 	for _, a := range listed {
 		s, there := told[a.ID]
 		if !there || s.Unreadable || a.Status != approval.Pending || len(s.Sentence.Targets) == 0 && s.Sentence.Amount == "" {
@@ -86,10 +83,7 @@ func (g *Queries) addUnusual(ctx context.Context, listed []approval.Approval, to
 		}
 		former, known := g.targets.of(a.Call.Tool, now)
 		if !known {
-			if learnt++; learnt > unusualTools {
-				continue
-			}
-			texts, err := g.formerTexts(ctx, a, canon.Object(canon.Member{Name: "any", Value: canon.String("text")}))
+			texts, err := g.approvedTexts(ctx, a.Call.Tool, "", func(string, error) {}) // a card says what cannot be read
 			if err != nil {
 				g.Logger.WarnContext(ctx, "former calls not read", "approval", a.ID, "error", err)
 				return
