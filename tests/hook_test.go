@@ -5,8 +5,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -365,6 +369,79 @@ func TestConnectHosts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOpenCodePlugin: a program that does not end in time does not go on behind the plugin's
+// back, and neither does one of a host that ends. Whatever the line does, the call runs only
+// when it ends with 0.
+func TestOpenCodePlugin(t *testing.T) {
+	needs(t, "node")
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key")
+	if err := os.WriteFile(key, []byte("hp_none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plugin := must(t, nil, "", "connect", "opencode", "--url", "http://127.0.0.1:1", "--key-file", key, "--program", "/bin/holdpoint", "--dry-run")
+	told := regexp.MustCompile(`const holdpoint = \{.*\}`)
+	tries := func(line, then string) string {
+		t.Helper()
+		lines, err := json.Marshal(map[string]any{"before": line, "after": line, "timeout": 500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "plugin.mjs"), []byte(told.ReplaceAllLiteralString(plugin, "const holdpoint = "+string(lines))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		script := `import plugin from "./plugin.mjs"
+const { "tool.execute.before": before } = await plugin({})
+const asked = before({ tool: "bash", sessionID: "s", callID: "c" }, { args: { command: "x" } })
+` + then
+		if err := os.WriteFile(filepath.Join(dir, "host.mjs"), []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("node", "host.mjs")
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	const says = `console.log(await asked.then(() => "runs", (error) => error.message))`
+	if got := tries("cat >/dev/null; exit 0", says); got != "runs" {
+		t.Errorf("permitted: %s", got)
+	}
+	for line, want := range map[string]string{
+		"echo no >&2; exit 2": "no", "exit 1": "does not run", "kill -9 $$": "does not run", "exec 0<&-; exit 3": "does not run",
+	} {
+		if got := tries(line, says); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	pid := filepath.Join(dir, "pid")
+	const hangs = "sleep 600 & echo $! > pid; wait"
+	dies := func(what string) {
+		t.Helper()
+		id, err := strconv.Atoi(strings.TrimSpace(fileText(pid)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, seeWithin, what, func() bool {
+			return syscall.Kill(id, 0) != nil || strings.Contains(fileText("/proc/"+strconv.Itoa(id)+"/stat"), ") Z ") // nobody may have asked for its end
+		})
+		if err := os.Remove(pid); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := tries(hangs, says); !strings.Contains(got, "no answer in time") {
+		t.Errorf("it hangs: %s", got)
+	}
+	dies("what the line had started is gone")
+	tries(hangs, `import { existsSync, readFileSync } from "node:fs"
+asked.catch(() => {})
+while (!existsSync("pid") || !readFileSync("pid", "utf8").endsWith("\n")) await new Promise((resolve) => setTimeout(resolve, 5))
+process.exit(0)`)
+	dies("it is gone with its host")
 }
 
 // TestUngatedBody: a report that cannot be read is refused, and says where.

@@ -6,13 +6,24 @@ const holdpoint = HOLDPOINT
 // ask runs a line for a shell. A call runs only if that has ended with 0, in time.
 function ask(line, call) {
   return new Promise((resolve, reject) => {
-    const child = spawn("/bin/sh", ["-c", line], { stdio: ["pipe", "ignore", "pipe"] })
-    const no = (why) => {
+    const child = spawn("/bin/sh", ["-c", line], { stdio: ["pipe", "ignore", "pipe"], detached: true })
+    // end ends all that the line has started: a program that went on might spend a token for a call that does not run.
+    const end = () => {
+      try {
+        process.kill(-child.pid, "SIGKILL")
+      } catch {} // it has ended
+    }
+    process.once("exit", end)
+    const over = () => {
       clearTimeout(timer)
+      process.off("exit", end)
+    }
+    const no = (why) => {
+      over()
       reject(new Error(why))
     }
     const timer = setTimeout(() => {
-      child.kill("SIGKILL")
+      end()
       no("Holdpoint: there was no answer in time. The call does not run.")
     }, holdpoint.timeout)
     let why = ""
@@ -20,7 +31,7 @@ function ask(line, call) {
     child.stdin.on("error", () => {}) // a program that has ended reads no more
     child.on("error", (error) => no(`Holdpoint: ${error.message}. The call does not run.`))
     child.on("close", (code) => {
-      clearTimeout(timer)
+      over()
       if (code === 0) resolve()
       else no(why.trim() || "Holdpoint: the call does not run.")
     })
