@@ -2,8 +2,10 @@ package stakes
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // patchFile is a file that a patch changes.
@@ -34,10 +36,17 @@ var (
 func readPatch(text string) (p patch) {
 	lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
 	from, verb, unnamed := "", "", false
-	codex := strings.TrimSpace(lines[0]) == "*** Begin Patch" // else it is none that Codex takes
-	minus, plus := 0, 0                                       // what a hunk still has of each side
+	first := slices.IndexFunc(lines, func(l string) bool { l = strings.TrimSpace(l); return l != "" && !strings.HasPrefix(l, "<<") })
+	codex := first >= 0 && strings.TrimSpace(lines[first]) == "*** Begin Patch" // else it is none that Codex takes
+	minus, plus := 0, 0                                                         // what a hunk still has of each side
+	under := ""                                                                 // the action of Codex' that a line is under
 	for i, line := range lines {
-		switch action := actions.FindStringSubmatch(line); {
+		// Codex takes a head with blanks around it as well, and then this is no line of a file.
+		// Where it takes it as one, the patch is said to do more than it does.
+		head := strings.TrimFunc(line, unicode.IsSpace)
+		padded := codex && head != line && strings.HasPrefix(head, "***")
+		p.odd = p.odd || padded && i != first
+		switch action := actions.FindStringSubmatch(head); {
 		case minus > 0 || plus > 0: // in a hunk of a diff
 			switch {
 			case strings.HasPrefix(line, "+"):
@@ -50,10 +59,12 @@ func readPatch(text string) (p patch) {
 				p.odd = true
 			}
 		case codex && action != nil:
-			p.add(map[string]patchFile{"Add": {before: "add "}, "Delete": {before: "delete "}}[action[1]], action[2])
-			p.deletes = p.deletes || action[1] == "Delete"
+			under = action[1]
+			p.add(map[string]patchFile{"Add": {before: "add "}, "Delete": {before: "delete "}}[under], strings.TrimSpace(action[2]))
+			p.deletes = p.deletes || under == "Delete"
 		case codex:
-			switch to, moves := strings.CutPrefix(line, "*** Move to: "); {
+			p.odd = p.odd || head != "" && head != "*** End Patch" && (under == "Delete" || under == "Add" && !strings.HasPrefix(line, "+"))
+			switch to, moves := strings.CutPrefix(head, "*** Move to: "); {
 			case moves && len(p.files) > 0:
 				from := p.files[len(p.files)-1].name
 				p.files = p.files[:len(p.files)-1]
@@ -63,7 +74,7 @@ func readPatch(text string) (p patch) {
 			case strings.HasPrefix(line, "-"):
 				p.removed++
 				p.odd = p.odd || strings.HasPrefix(line, "--- ") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], "+++ ") // heads of a diff
-			case i > 0 && line != "" && line != "*** End Patch" && line != "*** End of File" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "@@"):
+			case i != first && line != "" && line != "*** End Patch" && line != "*** End of File" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "@@"):
 				p.odd = true
 			}
 		case hunkHead.MatchString(line):
@@ -148,7 +159,7 @@ const maxPatchFiles = 4
 
 // patch names the files that a patch changes, and says how many lines.
 func (s *draft) patch(place, text string) {
-	text, whole := looked(text)
+	text, whole := looked(text, maxLooked)
 	p := readPatch(text)
 	if len(p.files) == 0 {
 		s.note(place, "", place+" is no patch that names a file")

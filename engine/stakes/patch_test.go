@@ -1,6 +1,7 @@
 package stakes
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,34 @@ func TestPatches(t *testing.T) {
 		args := parsed(t, `{"p":`+string(canon.String(tc.patch).Canonical())+`}`)
 		if got := writer.Write("t", args, "{p|patch}").String(); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, tc.want)
+		}
+	}
+}
+
+// TestPaddedHeads: Codex takes a head with blanks around it, so what it deletes by one is
+// named, and such a patch is never said to be read as a whole.
+func TestPaddedHeads(t *testing.T) {
+	for _, text := range []string{
+		"*** Begin Patch\n*** Add File: a.txt\n+hello\n *** Delete File: important.go\n*** End Patch\n",
+		"*** Begin Patch\n*** Add File: a.txt\n+hello\n\t*** Delete File: important.go\n*** End Patch\n",
+		"*** Begin Patch\n*** Add File: a.txt\n+hello\n\u00a0*** Delete File: important.go\n*** End Patch\n",
+		"*** Begin Patch\n*** Delete File: a.txt\n *** Delete File: important.go  \n*** End Patch\n",
+		"*** Begin Patch\n*** Update File: a.txt\n@@\n-x\n+y\n*** End of File\n *** Delete File: important.go\n*** End Patch\n",
+		"<<'EOF'\n*** Begin Patch\n*** Delete File: important.go\n*** End Patch\nEOF\n",
+	} {
+		if p := readPatch(text); !p.odd || !p.deletes || !slices.Contains(p.files, patchFile{"delete ", "important.go"}) {
+			t.Errorf("%q: %+v", text, p)
+		}
+	}
+	for text, odd := range map[string]bool{
+		"\n  *** Begin Patch\n*** Delete File: important.go\n*** End Patch\n":                    false,
+		"*** Begin Patch\n*** Update File: a.txt\n@@ f\n *** a comment\n-x\n+y\n*** End Patch\n": true, // a line of the file, or a head: who knows
+		"*** Begin Patch\n*** Update File: a.txt\n@@ f\n  a line\n-x\n+y\n*** End Patch\n":       false,
+		"*** Begin Patch\n*** Add File: a.txt\n+x\ny\n*** End Patch\n":                           true,
+		"*** Begin Patch\n*** Delete File: a.txt\n x\n*** End Patch\n":                           true,
+	} {
+		if p := readPatch(text); p.odd != odd {
+			t.Errorf("%q: odd is %t", text, p.odd)
 		}
 	}
 }
