@@ -85,7 +85,7 @@ func notebook(c *call) (f fitting, ok bool) {
 // patched changes files by a patch.
 func patched(c *call) (f fitting, ok bool) {
 	place := c.slot("patch diff input command")
-	text, whole := looked(c.text(place))
+	text, whole := looked(c.text(place), maxLooked)
 	p := readPatch(text)
 	if place == "" || len(p.files) == 0 {
 		return f, false

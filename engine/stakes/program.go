@@ -1,7 +1,6 @@
 package stakes
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,24 +11,25 @@ import (
 // sqlBegins is what a query begins with.
 var sqlBegins = regexp.MustCompile(`(?is)\A\s*(--[^\n]*\n\s*|/\*.*?\*/\s*)*(select|insert|update|delete|merge|drop|alter|create|truncate|grant|revoke|with|begin|explain|copy|call)\b`)
 
-// maxLooked bounds, in bytes, what of a query or a command is looked through for what
+// maxLooked bounds, in bytes, what of a query or a patch is looked through for what
 // makes it dangerous.
 const maxLooked = 64 << 10
 
 const tooLong = "it is too long to be looked through"
 
-// looked is what of a text is looked through, and whether that is all of it.
-func looked(text string) (string, bool) {
-	if len(text) <= maxLooked {
+// looked is what of a text is looked through, at most so many bytes, and whether that is all
+// of it.
+func looked(text string, most int) (string, bool) {
+	if len(text) <= most {
 		return text, true
 	}
-	return text[:maxLooked], false
+	return text[:most], false
 }
 
 // query is an SQL statement.
 func query(c *call) (f fitting, ok bool) {
 	place := c.slot("sql query statement")
-	text, whole := looked(c.text(place))
+	text, whole := looked(c.text(place), maxLooked)
 	if !sqlBegins.MatchString(text) {
 		return f, false
 	}
@@ -84,22 +84,28 @@ func statements(text string) int {
 	return n
 }
 
-// dangers are what makes a command dangerous, and what is said of it.
+// maxCommand bounds, in bytes, what of a command is looked through. One that is longer is a
+// program, and counts as dangerous.
+const maxCommand = 8 << 10
+
+// dangers are what makes a command dangerous, and what is said of it. Each pattern is tried
+// only where one of its words is: a list of calls is told again and again.
 var dangers = []struct {
 	note    string
+	words   []string // in lower case
 	pattern *regexp.Regexp
 }{
-	{"it deletes with rm", regexp.MustCompile(`(?i)\brm\s+(-\S+\s+)*`)},
-	{"it deletes with find", regexp.MustCompile(`(?is)\bfind\b.*\s-delete\b`)},
-	{"it destroys what is in files", regexp.MustCompile(`(?i)\b(shred|wipefs|srm)\b|\btruncate\b.*\s(-s|--size)`)},
-	{"it drops what is in a database", regexp.MustCompile(`(?i)\bdrop\s+(table|database|schema|view|user|role)\b|\bdropdb\b|\btruncate\s+table\b`)},
-	{"it runs as root", regexp.MustCompile(`(?i)\b(sudo|doas)\b`)},
-	{"it writes to a disk", regexp.MustCompile(`(?i)\bmkfs|\bdd\b.*\bof=|>\s*/dev/(sd|nvme|disk)`)},
-	{"it stops the machine", regexp.MustCompile(`(?i)\b(shutdown|reboot|halt|poweroff)\b`)},
-	{"it deletes with kubectl, terraform or helm", regexp.MustCompile(`(?i)\bkubectl\b.*\bdelete\b|\b(terraform|tofu|pulumi)\b.*\bdestroy\b|\bhelm\b.*\b(uninstall|delete)\b`)},
-	{"it forces a push", regexp.MustCompile(`(?i)\bgit\b.*\bpush\b.*(\s-f\b|--force)`)},
-	{"it throws work in git away", regexp.MustCompile(`(?i)\bgit\b.*\b(reset\b.*--hard|clean\b.*\s-\w*f)`)},
-	{"it opens permissions to everybody", regexp.MustCompile(`(?i)\bchmod\b.*\b0?777\b`)},
+	{"it deletes with rm", []string{"rm"}, regexp.MustCompile(`(?i)\brm\s+(-\S+\s+)*`)},
+	{"it deletes with find", []string{"-delete"}, regexp.MustCompile(`(?is)\bfind\b.*\s-delete\b`)},
+	{"it destroys what is in files", []string{"shred", "wipefs", "srm", "truncate"}, regexp.MustCompile(`(?i)\b(shred|wipefs|srm)\b|\btruncate\b.*\s(-s|--size)`)},
+	{"it drops what is in a database", []string{"drop", "truncate"}, regexp.MustCompile(`(?i)\bdrop\s+(table|database|schema|view|user|role)\b|\bdropdb\b|\btruncate\s+table\b`)},
+	{"it runs as root", []string{"sudo", "doas"}, regexp.MustCompile(`(?i)\b(sudo|doas)\b`)},
+	{"it writes to a disk", []string{"mkfs", "of=", "/dev/"}, regexp.MustCompile(`(?i)\bmkfs|\bdd\b.*\bof=|>\s*/dev/(sd|nvme|disk)`)},
+	{"it stops the machine", []string{"shutdown", "reboot", "halt", "poweroff"}, regexp.MustCompile(`(?i)\b(shutdown|reboot|halt|poweroff)\b`)},
+	{"it deletes with kubectl, terraform or helm", []string{"kubectl", "terraform", "tofu", "pulumi", "helm"}, regexp.MustCompile(`(?i)\bkubectl\b.*\bdelete\b|\b(terraform|tofu|pulumi)\b.*\bdestroy\b|\bhelm\b.*\b(uninstall|delete)\b`)},
+	{"it forces a push", []string{"push"}, regexp.MustCompile(`(?i)\bgit\b.*\bpush\b.*(\s-f\b|--force)`)},
+	{"it throws work in git away", []string{"git"}, regexp.MustCompile(`(?i)\bgit\b.*\b(reset\b.*--hard|clean\b.*\s-\w*f)`)},
+	{"it opens permissions to everybody", []string{"777"}, regexp.MustCompile(`(?i)\bchmod\b.*\b0?777\b`)},
 }
 
 // A command that runs a text which is not in it: what it downloads, decodes, or has another
@@ -128,10 +134,13 @@ const shell = `(?:\S*/)?(?:ba|z|k|da|a|fi|c|tc)?sh`
 // and separators that may stand inside of a name.
 var unquoted = strings.NewReplacer(`"`, "", "'", "", `\`, "", "${IFS}", " ", "$IFS", " ")
 
-// runsWhat says what a command runs that is not in it; "" for nothing.
-func runsWhat(text string) string {
-	switch runs := runsText.MatchString(text); {
-	case downloads.MatchString(text) && (runs || runsFile.MatchString(text)):
+// runsWhat says what a command runs that is not in it; "" for nothing. lower is the command in
+// lower case.
+func runsWhat(text, lower string) string {
+	runs := holdsAny(lower, "|", "$(", "`", "<(", "iex", "invoke-expression") && runsText.MatchString(text)
+	file := holdsAny(lower, "sh", "source", ".", "chmod") && runsFile.MatchString(text)
+	switch {
+	case (runs || file) && downloads.MatchString(text):
 		return "it runs what it downloads"
 	case runs && decodes.MatchString(text):
 		return "it runs what it decodes"
@@ -139,6 +148,24 @@ func runsWhat(text string) string {
 		return "it runs what another command prints"
 	}
 	return ""
+}
+
+func holdsAny(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// dangersOf says what makes a command dangerous.
+func dangersOf(text string) (notes []string) {
+	lower := strings.ToLower(text)
+	for _, d := range dangers {
+		if holdsAny(lower, d.words...) && d.pattern.MatchString(text) {
+			notes = append(notes, d.note)
+		}
+	}
+	if note := runsWhat(text, lower); note != "" {
+		notes = append(notes, note)
+	}
+	return notes
 }
 
 // command is a command of a shell, or a program with its arguments.
@@ -159,21 +186,23 @@ func command(c *call) (f fitting, ok bool) {
 	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.aside("cwd workdir working_directory working_dir directory dir_path"), "path") +
 		with(": ", place, format)
 	f.danger = Medium
-	text, whole := looked(text)
+	text, whole := looked(text, maxCommand)
 	if !whole {
 		f.danger, f.notes = High, []string{tooLong}
 	}
 	if c.outside() {
 		f.danger, f.notes = High, append(f.notes, "it asks to run outside of its sandbox")
 	}
-	bare := unquoted.Replace(text)
-	for _, d := range dangers {
-		if d.pattern.MatchString(text) || d.pattern.MatchString(bare) {
-			f.danger, f.notes = High, append(f.notes, d.note)
+	found := dangersOf(text)
+	if bare := unquoted.Replace(text); bare != text {
+		for _, note := range dangersOf(bare) {
+			if !slices.Contains(found, note) {
+				found = append(found, note)
+			}
 		}
 	}
-	if note := cmp.Or(runsWhat(text), runsWhat(bare)); note != "" {
-		f.danger, f.notes = High, append(f.notes, note)
+	if len(found) > 0 {
+		f.danger, f.notes = High, append(f.notes, found...)
 	}
 	return f, true
 }
