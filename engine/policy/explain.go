@@ -38,7 +38,8 @@ type Condition struct {
 	Held bool   `json:"held"`
 	// Unknown is set when it would have taken too long to say; Held is false then.
 	Unknown bool `json:"unknown,omitempty"`
-	// NoNumber is set when it compares numbers, and the argument is missing or is none.
+	// NoNumber is set when it compares numbers, and the argument is none, or is missing from
+	// a call of a tool that the rule names.
 	NoNumber bool   `json:"no_number,omitempty"`
 	Why      string `json:"why"`
 }
@@ -112,11 +113,11 @@ func (r *rule) explain(s *search) []Condition {
 		held = truthOf(overlapOrNone(r.roles, q.Roles))
 		add("match.agent_roles_any", held, have(held, "The agent has", "role", r.roles))
 	}
-	r.when.explain(s, add)
+	r.when.explain(s, !r.tools.every && !r.tools.prefix, add)
 	return list
 }
 
-func (w *conditions) explain(s *search, add func(name string, held truth, why string) *Condition) {
+func (w *conditions) explain(s *search, named bool, add func(name string, held truth, why string) *Condition) {
 	if len(w.containsAny) > 0 {
 		held := w.findsAny(s)
 		add("when.contains_any", held, have(held, "The searched text holds", "word", w.containsAny))
@@ -144,7 +145,7 @@ func (w *conditions) explain(s *search, add func(name string, held truth, why st
 	for i := range w.args {
 		a := &w.args[i]
 		held := a.holds(s)
-		add("when.tool_args_match["+quote(a.key)+"]", held, a.why(s.request, held == yes)).NoNumber = held == no && a.comparesNumbers() && !a.isNumber(s.request)
+		add("when.tool_args_match["+quote(a.key)+"]", held, a.why(s.request, held == yes)).NoNumber = held == no && a.comparesNumbers() && a.noNumber(s.request, named)
 	}
 }
 
@@ -262,6 +263,13 @@ func (a *argument) why(q *Request, held bool) string {
 		return subject + " is " + article(value.Kind()) + ", and only a number can be " + wanted + "."
 	}
 	return subject + " is not " + wanted + "."
+}
+
+// noNumber reports that the argument is there and no number, or that it is missing where the
+// rule names the tool: what any tool may be called with says nothing of this one.
+func (a *argument) noNumber(q *Request, named bool) bool {
+	_, present := q.Args.Get(a.key)
+	return !a.isNumber(q) && (present || named)
 }
 
 func (a *argument) isNumber(q *Request) bool {

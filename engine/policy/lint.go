@@ -88,7 +88,7 @@ func (l *linter) numbers(b *Bundle, at int) {
 	r := &b.rules[at]
 	free := *r // the rule without what it says of numbers
 	free.when.args = slices.DeleteFunc(slices.Clone(r.when.args), func(a argument) bool { return a.comparesNumbers() })
-	if len(free.when.args) == len(r.when.args) || r.Outcome == engine.Allow {
+	if len(free.when.args) == len(r.when.args) || r.Outcome == engine.Allow || r.tools.every { // not every tool takes a number
 		return
 	}
 	meets, who := Decision{Outcome: b.Default}, "the default"

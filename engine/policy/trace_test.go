@@ -91,7 +91,8 @@ func TestTraceIsBounded(t *testing.T) {
 
 // What a condition on numbers fails by is told: the argument is missing, or is no number.
 func TestTraceWithoutANumber(t *testing.T) {
-	b := traceBundle(t, "  - {id: large, description: d, match: {tool_name: pay, environment: '*'}, when: {tool_args_match: {amount: {gt: 500}, currency: EUR}}, outcome: DENY}\n")
+	b := traceBundle(t, "  - {id: large, description: d, match: {tool_name: pay, environment: '*'}, when: {tool_args_match: {amount: {gt: 500}, currency: EUR}}, outcome: DENY}\n",
+		"  - {id: any, description: d, match: {tool_name: '*', environment: '*'}, when: {tool_args_match: {amount: {gt: 500}}}, outcome: DENY}\n")
 	for text, want := range map[string]string{
 		`{"amount":"950.00","currency":"EUR"}`: "amount", `{"currency":"EUR"}`: "amount", `{"amount":null,"currency":1}`: "amount",
 		`{"amount":7,"currency":"EUR"}`: "", `{"amount":950}`: "", `{"amount":950,"currency":"EUR"}`: "",
@@ -108,6 +109,10 @@ func TestTraceWithoutANumber(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: without a number is %q, want %q", text, got, want)
+		}
+		// A rule for every tool says nothing of one that has no such argument.
+		if trace := b.Trace(&policy.Request{Tool: "read", Args: args}, judgedAt); trace.Steps[0].Conditions[2].NoNumber != (text != `{"currency":"EUR"}` && want != "") {
+			t.Errorf("%s: a rule for every tool: %+v", text, trace.Steps[0].Conditions)
 		}
 	}
 }
