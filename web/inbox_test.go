@@ -138,10 +138,10 @@ func TestRowsSayWhatDeservesASecondLook(t *testing.T) {
 	same := &gate.SameCall{ID: "apr_0", At: epoch.Add(-14 * time.Minute), Execution: approval.Succeeded}
 	card := c.m.add("apr_1", "pay", `{"amount":40}`, func(c *gate.Card) { c.Same, c.Stakes.Same = same, same })
 	list := c.get("/")
-	list.want(t, http.StatusOK, "The same call was approved before, and ran")
+	list.want(t, http.StatusOK, "The same arguments were approved before, and the call ran")
 	list.lacks(t, "row-stopped")
 	page := c.get("/approvals/apr_1")
-	page.want(t, http.StatusOK, "The same call was approved 14 min ago, and ran")
+	page.want(t, http.StatusOK, "The same arguments were approved 14 min ago, and the call ran")
 	page.lacks(t, `data-testid="agent-stopped"`)
 	c.m.registry.known.Kills[card.Approval.Call.AgentID] = registry.Kill{Reason: "pays <twice>", At: epoch}
 	c.get("/").want(t, http.StatusOK, `data-testid="row-stopped"`)

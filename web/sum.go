@@ -58,9 +58,9 @@ func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
 // sameWords tell of an approved call that is the very same as another one; when is "before",
 // or when that was.
 func sameWords(same gate.SameCall, when string) string {
-	return "The same call was approved " + when + ", and " + map[approval.Execution]string{
-		approval.NotRun: "has not run yet", approval.Redeemed: "may be running", approval.Succeeded: "ran", approval.Failed: "failed",
-		approval.Unknown: "nobody knows whether it ran",
+	return "The same arguments were approved " + when + ", and " + map[approval.Execution]string{
+		approval.NotRun: "the call has not run yet", approval.Redeemed: "the call may be running", approval.Succeeded: "the call ran",
+		approval.Failed: "the call failed", approval.Unknown: "nobody knows whether the call ran",
 	}[same.Execution]
 }
 

@@ -183,13 +183,13 @@ type Same struct {
 // sameWithin is how long ago an approved call is still told of as the same.
 const sameWithin = 30 * 24 * time.Hour
 
-// SameApproved finds for each of these approvals the last one of the very same call that
-// people approved within thirty days, by the id of the former.
+// SameApproved finds for each of these approvals the last one of the same agent, tool and
+// arguments, judged for the same environment, that people approved within thirty days.
 func (s Approvals) SameApproved(ctx context.Context, ids []string) (map[string]Same, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT w.id, a.id, a.ended_at, a.execution FROM approvals w CROSS JOIN LATERAL (
-			SELECT p.id, p.ended_at, p.execution FROM approvals p WHERE p.agent_id = w.agent_id AND p.digest = w.digest AND p.status = 'approved'
+			SELECT p.id, p.ended_at, p.execution FROM approvals p WHERE p.agent_id = w.agent_id AND p.digest = w.digest AND p.environment = w.environment AND p.status = 'approved'
 				AND p.ended_at > clock_timestamp() - make_interval(secs => $2) AND p.id <> w.id AND p.erased_at IS NULL AND NOT p.terms ? 'accepted_as'
 			ORDER BY p.ended_at DESC LIMIT 1) a
 		WHERE w.id = ANY ($1) AND w.erased_at IS NULL`, ids, sameWithin.Seconds())
