@@ -122,7 +122,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("without a schema: %v", err)
 	}
 	_, owner := open(t)
-	if _, err := Open(ctx, Config{URL: owner, Sealer: newSealer(t), Timeout: time.Minute}); err == nil || !strings.Contains(err.Error(), "data key") {
+	if _, err := Open(ctx, Config{URL: owner, Sealer: newSealer(t), Timeout: time.Minute}); err == nil || !strings.Contains(err.Error(), "data_key: it is not the one") {
 		t.Errorf("with another data key: %v", err)
 	}
 	if _, err := Open(ctx, Config{URL: "postgres://u:hunter2@127.0.0.1:1/x", Sealer: newSealer(t)}); err == nil || strings.Contains(err.Error(), "hunter2") {
