@@ -266,7 +266,7 @@ func (s AccessReviews) Remind(ctx context.Context, write func(AccessReview, []Ac
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var id string
 		var now time.Time
-		err := tx.QueryRow(ctx, `SELECT id, clock_timestamp() FROM access_reviews WHERE remind_at <= clock_timestamp() ORDER BY remind_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`).Scan(&id, &now)
+		err := tx.QueryRow(ctx, `SELECT id, clock_timestamp() FROM access_reviews WHERE remind_at <= (SELECT clock_timestamp()) ORDER BY remind_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`).Scan(&id, &now)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}

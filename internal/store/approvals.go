@@ -117,7 +117,7 @@ func (s Approvals) Former(ctx context.Context, id string) ([]seal.Box, error) {
 // that ended less than within ago. ErrNotFound: there is none.
 func (s Approvals) LastDenied(ctx context.Context, agentID, digest string, within time.Duration) (Record, error) {
 	ids, err := s.ids(ctx, `SELECT id FROM approvals WHERE agent_id = $1 AND digest = $2 AND status = 'denied'
-		AND ended_at > clock_timestamp() - make_interval(secs => $3) ORDER BY ended_at DESC LIMIT 1`, agentID, digest, within.Seconds())
+		AND ended_at > (SELECT clock_timestamp()) - make_interval(secs => $3) ORDER BY ended_at DESC LIMIT 1`, agentID, digest, within.Seconds())
 	if err != nil {
 		return Record{}, err
 	}
@@ -190,7 +190,7 @@ func (s Approvals) SameApproved(ctx context.Context, ids []string) (map[string]S
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT w.id, a.id, a.ended_at, a.execution FROM approvals w CROSS JOIN LATERAL (
 			SELECT p.id, p.ended_at, p.execution FROM approvals p WHERE p.agent_id = w.agent_id AND p.digest = w.digest AND p.environment = w.environment AND p.status = 'approved'
-				AND p.ended_at > clock_timestamp() - make_interval(secs => $2) AND p.id <> w.id AND p.erased_at IS NULL AND NOT p.terms ? 'accepted_as'
+				AND p.ended_at > (SELECT clock_timestamp()) - make_interval(secs => $2) AND p.id <> w.id AND p.erased_at IS NULL AND NOT p.terms ? 'accepted_as'
 			ORDER BY p.ended_at DESC LIMIT 1) a
 		WHERE w.id = ANY ($1) AND w.erased_at IS NULL`, ids, sameWithin.Seconds())
 	if err != nil {
@@ -373,8 +373,8 @@ func (s Outbox) Due(ctx context.Context, ahead, opened time.Duration, limit int,
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT id, extract(epoch FROM wake_at - clock_timestamp())::float8 FROM approvals
-		WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < clock_timestamp() + make_interval(secs => $1)
-			AND (wake_at <> opened_at OR opened_at < clock_timestamp() - make_interval(secs => $2)) AND id <> ALL (coalesce($3::text[], '{}'))
+		WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < (SELECT clock_timestamp()) + make_interval(secs => $1)
+			AND (wake_at <> opened_at OR opened_at < (SELECT clock_timestamp()) - make_interval(secs => $2)) AND id <> ALL (coalesce($3::text[], '{}'))
 		ORDER BY wake_at LIMIT $4`, ahead.Seconds(), opened.Seconds(), except, limit)
 	if err != nil {
 		return nil, translate(err)

@@ -47,7 +47,7 @@ var notificationRows = newRows(func(n *Notification) columns {
 // yet and whose time has come. Of those that are to be told together, it lists
 // one.
 func (s Notifications) Due(ctx context.Context, limit int) ([]string, error) {
-	return s.ids(ctx, `SELECT n.id FROM notifications n WHERE n.status = 'waiting' AND n.due_at <= clock_timestamp() AND n.started_at IS NULL
+	return s.ids(ctx, `SELECT n.id FROM notifications n WHERE n.status = 'waiting' AND n.due_at <= (SELECT clock_timestamp()) AND n.started_at IS NULL
 		AND NOT (n.bundles AND n.claimed_at IS NULL AND EXISTS (
 			SELECT FROM notifications o WHERE o.endpoint_id = n.endpoint_id AND o.recipient = n.recipient AND o.status = 'waiting' AND o.bundles
 				AND o.claimed_at IS NULL AND (o.due_at, o.id) < (n.due_at, n.id)))
@@ -67,7 +67,7 @@ func (s Notifications) MarkStarted(ctx context.Context, ids []string) error {
 // tried, more than grace ago.
 func (s Notifications) Overdue(ctx context.Context, after string, grace time.Duration, limit int) ([]string, error) {
 	return s.ids(ctx, `SELECT id FROM notifications WHERE status = 'waiting' AND id > $1
-		AND due_at < clock_timestamp() - make_interval(secs => $2) AND started_at < clock_timestamp() - make_interval(secs => $2)
+		AND due_at < (SELECT clock_timestamp()) - make_interval(secs => $2) AND started_at < clock_timestamp() - make_interval(secs => $2)
 		ORDER BY id LIMIT $3`, after, grace.Seconds(), limit)
 }
 

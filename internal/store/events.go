@@ -186,7 +186,7 @@ func (s Events) CountAlarms(ctx context.Context, within time.Duration) (alarms i
 }
 
 const countAlarms = `SELECT count(*) FROM approvals a JOIN events e ON e.approval_id = a.id
-	WHERE (a.status = 'pending' OR a.status <> 'pending' AND a.ended_at > clock_timestamp() - make_interval(secs => $1))
+	WHERE (a.status = 'pending' OR a.status <> 'pending' AND a.ended_at > (SELECT clock_timestamp()) - make_interval(secs => $1))
 	  AND e.type = 'refusal' AND event_code(e.body) = $2`
 
 // opens is the condition on an event e that it is the one that opened its approval.

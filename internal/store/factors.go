@@ -372,9 +372,9 @@ func (s Factors) TakeAttempt(ctx context.Context, personID string, most int, win
 		}
 		var made int
 		var seconds float64
-		err := tx.QueryRow(ctx, `WITH gone AS (DELETE FROM proof_attempts WHERE person_id = $1 AND at < clock_timestamp() - make_interval(secs => $2))
+		err := tx.QueryRow(ctx, `WITH gone AS (DELETE FROM proof_attempts WHERE person_id = $1 AND at < (SELECT clock_timestamp()) - make_interval(secs => $2))
 			SELECT count(*), coalesce(extract(epoch FROM min(at) + make_interval(secs => $2) - clock_timestamp()), 0)
-			FROM proof_attempts WHERE person_id = $1 AND at >= clock_timestamp() - make_interval(secs => $2)`, personID, window.Seconds()).Scan(&made, &seconds)
+			FROM proof_attempts WHERE person_id = $1 AND at >= (SELECT clock_timestamp()) - make_interval(secs => $2)`, personID, window.Seconds()).Scan(&made, &seconds)
 		if err != nil {
 			return translate(err)
 		}

@@ -120,7 +120,7 @@ func (s *db) Figures(ctx context.Context) (Figures, error) {
 		FROM approvals WHERE status = 'pending' GROUP BY waits_for ORDER BY waits_for`)
 	waiting(&f.ByRole, `SELECT role, count(*), coalesce(clock_timestamp() - min(opened_at), interval '0')
 		FROM waiting_calls CROSS JOIN LATERAL unnest(open_to) role GROUP BY role ORDER BY count(*) DESC, role`)
-	one(`SELECT count(*) FROM approvals WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < clock_timestamp() - make_interval(secs => $1)`,
+	one(`SELECT count(*) FROM approvals WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < (SELECT clock_timestamp()) - make_interval(secs => $1)`,
 		[]any{lateAfter.Seconds()}, []any{&f.Late})
 	one(`SELECT count(*), coalesce(clock_timestamp() - min(created_at), interval '0') FROM outbox`, nil, []any{&f.Outbox, &f.OutboxOldest})
 	one(`SELECT count(*), greatest(clock_timestamp() - min(due_at), interval '0') FROM notifications WHERE status = 'waiting'`,

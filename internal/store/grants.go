@@ -194,7 +194,7 @@ func (s Grants) AlikeCalls(ctx context.Context, call engine.Call, within time.Du
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	past, err := pastRows.all(s.pool.Query(ctx, `SELECT `+pastRows.names+` FROM approvals
-		WHERE agent_id = $1 AND tool = $2 AND environment = $3 AND opened_at > clock_timestamp() - make_interval(secs => $4)
+		WHERE agent_id = $1 AND tool = $2 AND environment = $3 AND opened_at > (SELECT clock_timestamp()) - make_interval(secs => $4)
 		ORDER BY opened_at DESC, id LIMIT $5`, call.AgentID, call.Tool, call.Environment, within.Seconds(), limit))
 	return past, now, err
 }

@@ -236,7 +236,7 @@ func (s Sessions) Create(ctx context.Context, idHash []byte, p engine.Person, la
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared(hashtextextended('people', 0))`); err != nil {
 			return translate(err)
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < clock_timestamp()`); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < (SELECT clock_timestamp())`); err != nil {
 			return translate(err)
 		}
 		tag, err := tx.Exec(ctx, `INSERT INTO sessions (id_hash, person_id, expires_at, verified_at, verified_by, provider, provider_mfa)

@@ -236,7 +236,7 @@ func (q *inboxQuery) wanted(s InboxSearch) string {
 		all = append(all, "open_to = "+q.param(s.Roles))
 	}
 	if s.DueWithin > 0 {
-		all = append(all, "due_at < clock_timestamp() + make_interval(secs => "+q.param(s.DueWithin.Seconds())+")")
+		all = append(all, "due_at < (SELECT clock_timestamp()) + make_interval(secs => "+q.param(s.DueWithin.Seconds())+")")
 	}
 	return strings.Join(all, " AND ")
 }

@@ -105,8 +105,8 @@ func (s *db) ForgetReplies(ctx context.Context, age time.Duration) (int64, error
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	tag, err := s.pool.Exec(ctx, `DELETE FROM idempotency i
-		WHERE created_at < clock_timestamp() - make_interval(secs => $1)
+		WHERE created_at < (SELECT clock_timestamp()) - make_interval(secs => $1)
 		  AND NOT EXISTS (SELECT FROM approvals a WHERE a.id = i.approval_id
-		                  AND (a.status = 'pending' OR a.ended_at > clock_timestamp() - make_interval(secs => $1)))`, age.Seconds())
+		                  AND (a.status = 'pending' OR a.ended_at > (SELECT clock_timestamp()) - make_interval(secs => $1)))`, age.Seconds())
 	return tag.RowsAffected(), translate(err)
 }

@@ -361,7 +361,7 @@ func (s Registry) TakeCall(ctx context.Context, agentID, tool, session string, l
 func (s Registry) ForgetCalls(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.pool.Exec(ctx, `WITH calls AS (DELETE FROM rate_calls WHERE expires_at < clock_timestamp())
-		DELETE FROM rate_sessions WHERE last_at < clock_timestamp() - interval '31 days'`)
+	_, err := s.pool.Exec(ctx, `WITH calls AS (DELETE FROM rate_calls WHERE expires_at < (SELECT clock_timestamp()))
+		DELETE FROM rate_sessions WHERE last_at < (SELECT clock_timestamp()) - interval '31 days'`)
 	return translate(err)
 }

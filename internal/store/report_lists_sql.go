@@ -139,7 +139,7 @@ const factorsHeld = `SELECT ` + seqKey + ` AS key, greatest(e.appended_at, $1) A
 // accessesReviewed are the lines of all access reviews that were started in the period.
 const accessesReviewed = `SELECT r.id || '/' || to_char(l.n, 'FM000000') AS key, r.started_at AS at,
 		r.started_at AS time, r.title AS review, r.id AS review_id, r.since AS period_from, r.until AS period_until, r.due_at,
-		CASE WHEN r.ended_at IS NULL AND r.due_at <= clock_timestamp() THEN 'overdue' WHEN r.ended_at IS NULL THEN 'open' WHEN r.incomplete <> '' THEN 'ended' ELSE 'completed' END AS state,
+		CASE WHEN r.ended_at IS NULL AND r.due_at <= (SELECT clock_timestamp()) THEN 'overdue' WHEN r.ended_at IS NULL THEN 'open' WHEN r.incomplete <> '' THEN 'ended' ELSE 'completed' END AS state,
 		r.ended_at, coalesce(nullif(p.name, ''), p.id) AS person, p.email, p.id AS person_id, l.role, coalesce(nullif(q.name, ''), q.id) AS reviewer, q.id AS reviewer_id,
 		CASE WHEN l.removed_at IS NOT NULL THEN 'removed' WHEN l.decision IS NULL THEN 'not_reviewed' ELSE l.decision END AS decision, l.decided_at, l.comment, l.removed_at, r.incomplete, r.digest
 	FROM access_reviews r JOIN access_review_lines l ON l.review_id = r.id JOIN people p ON p.id = l.person_id JOIN people q ON q.id = coalesce(l.decided_by, l.reviewer_id)

@@ -279,7 +279,7 @@ func eraseOne(ctx context.Context, tx pgx.Tx, e Erasure) (*Erasure, error) {
 
 func duePage(ctx context.Context, tx pgx.Tx, older time.Duration, from ErasureCursor, limit int) ([]string, ErasureCursor, error) {
 	rows, err := tx.Query(ctx, `SELECT id, ended_at FROM approvals WHERE status <> 'pending' AND erased_at IS NULL
-		AND ended_at <= clock_timestamp() - make_interval(secs => $1) AND (ended_at, id) > ($2, $3) ORDER BY ended_at, id LIMIT $4`, older.Seconds(), from.EndedAt, from.ID, limit)
+		AND ended_at <= (SELECT clock_timestamp()) - make_interval(secs => $1) AND (ended_at, id) > ($2, $3) ORDER BY ended_at, id LIMIT $4`, older.Seconds(), from.EndedAt, from.ID, limit)
 	if err != nil {
 		return nil, from, translate(err)
 	}

@@ -40,7 +40,7 @@ func (s Slack) bound(personID string, a SlackAccount, app string) []byte {
 func (s Slack) Take(ctx context.Context, signature []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	tag, err := s.pool.Exec(ctx, `WITH past AS (DELETE FROM slack_requests WHERE at < clock_timestamp() - make_interval(secs => $2))
+	tag, err := s.pool.Exec(ctx, `WITH past AS (DELETE FROM slack_requests WHERE at < (SELECT clock_timestamp()) - make_interval(secs => $2))
 		INSERT INTO slack_requests (signature) VALUES ($1) ON CONFLICT DO NOTHING`, signature, keepSlackRequests.Seconds())
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrConflict

@@ -17,7 +17,7 @@ func (s Approvals) Snooze(ctx context.Context, personID, approvalID string, long
 	// the row away.
 	tag, err := s.pool.Exec(ctx, `INSERT INTO snoozes (person_id, approval_id, until)
 		SELECT $1, a.id, clock_timestamp() + make_interval(secs => $3) FROM approvals a
-		WHERE a.id = $2 AND a.status = 'pending' AND a.due_at > clock_timestamp() + make_interval(secs => $3) FOR SHARE OF a
+		WHERE a.id = $2 AND a.status = 'pending' AND a.due_at > (SELECT clock_timestamp()) + make_interval(secs => $3) FOR SHARE OF a
 		ON CONFLICT (person_id, approval_id) DO UPDATE SET until = excluded.until`, personID, approvalID, long.Seconds())
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrConflict
