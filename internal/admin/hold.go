@@ -189,7 +189,7 @@ func (c *Collected) takes(ctx context.Context, r Config, kind string, items ...i
 			switch {
 			case err != nil:
 				return err
-			case !same || p.Execution == approval.Succeeded:
+			case !same || p.Execution == approval.Succeeded || p.Status == approval.Cancelled: // withdrawn: that is no answer of people
 			case p.Status == approval.Pending || p.Status == approval.Approved && p.Execution != approval.Failed:
 				return &Waits{p.ApprovalID}
 			case !c.Again:

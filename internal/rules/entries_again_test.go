@@ -85,6 +85,19 @@ func TestAppliedAgain(t *testing.T) {
 	if told, held := h.applies(fresh, false); len(held) != 0 || len(told) != 1 {
 		t.Errorf("somebody new, again: %q, %+v", told, held)
 	}
+	// That its author withdrew it is no answer of people.
+	more := `{"email": "otto@example.com", "name": "Otto", "roles": ["auditor"]}`
+	_, held = h.applies(more, false)
+	if len(held) != 1 {
+		t.Fatalf("%+v", held)
+	}
+	if _, err := h.gate.Contributions.Withdraw(t.Context(), access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, engine.Person{}, held[0].ApprovalID, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(held[0].ApprovalID)
+	if _, held := h.applies(more, false); len(held) != 1 {
+		t.Errorf("withdrawn, and applied again: %+v", held)
+	}
 	h.codes()
 }
 
