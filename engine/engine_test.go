@@ -150,3 +150,20 @@ func TestRoutesReadBack(t *testing.T) {
 		t.Errorf("ParseRoute(Accept) = %v, %v; want refuse and an error", r, err)
 	}
 }
+
+// TestAddToPayload: what is added stands beside what was there, which stays as it is written.
+func TestAddToPayload(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":9007199254740993,"z":1.50}`: `{"a":9007199254740993,"n":["x"],"z":1.50}`,
+		`null`:                            `{"n":["x"]}`,
+		`{"n":1}`:                         `{"n":["x"]}`,
+	} {
+		e := Event{SafePayload: []byte(text)}
+		if err := e.AddToPayload("n", []string{"x"}); err != nil || string(e.SafePayload) != want {
+			t.Errorf("%s: %s, %v, want %s", text, e.SafePayload, err, want)
+		}
+	}
+	if err := (&Event{SafePayload: []byte(`[]`)}).AddToPayload("n", 1); err == nil {
+		t.Error("a payload that is no object takes a member")
+	}
+}

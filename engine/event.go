@@ -110,14 +110,18 @@ func (e *Event) SetPayload(v any) error {
 
 // AddToPayload sets a member of the event's payload, which is an object, or null for none.
 func (e *Event) AddToPayload(name string, v any) error {
-	members := map[string]any{}
+	var members map[string]json.RawMessage // the others stay as they are, also numbers of more than 53 bits
 	if err := json.Unmarshal(e.SafePayload, &members); err != nil {
 		return fmt.Errorf("read the payload of an event of type %s: %w", e.Type, err)
 	}
 	if members == nil {
-		members = map[string]any{}
+		members = map[string]json.RawMessage{}
 	}
-	members[name] = v
+	added, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s in the payload of an event of type %s: %w", name, e.Type, err)
+	}
+	members[name] = added
 	return e.SetPayload(members)
 }
 
