@@ -48,6 +48,10 @@ type command struct {
 	Key    string `arg:"" help:"Address of the key, pkcs11:…"`
 }
 
+// leaveIt is the status by which a supervisor can tell that another try does harm: each one with
+// a wrong PIN brings the token nearer to locking it. It is none that a crash ends with.
+const leaveIt = 78
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -57,7 +61,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "holdpoint-pkcs11:", err)
 		status := 1
 		if errors.Is(err, pkcs11.ErrPIN) {
-			status = 2
+			status = leaveIt
 		}
 		stop()
 		os.Exit(status)

@@ -194,7 +194,7 @@ func Load(path string, environ []string) (Config, error) {
 		name, value, _ := strings.Cut(pair, "=")
 		setting, ours := strings.CutPrefix(name, "HOLDPOINT_")
 		// CONFIG names the file; the others are for clients, on the same machine perhaps.
-		if !ours || setting == "CONFIG" || setting == "URL" || setting == "API_KEY" {
+		if !ours || setting == "CONFIG" || setting == "URL" || setting == "API_KEY" || setting == "WEBHOOK_SECRET" {
 			continue
 		}
 		target, known := settings[strings.ToLower(setting)]
