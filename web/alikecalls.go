@@ -55,6 +55,8 @@ func (c *alikeCall) alone() string {
 		return own("Something in it is not what it looks like")
 	case len(v.Resembles) > 0:
 		return own("A text in it looks like one that was approved before, and is another")
+	case v.Rules != nil && len(v.Rules.Unread) > 0:
+		return own("A rule had no number to compare, and might have asked for more people")
 	case v.ToolRequest != nil:
 		return own("It is a document")
 	case v.Answers != nil || v.Ticket != nil:

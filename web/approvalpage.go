@@ -147,7 +147,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 			h.site.logger.WarnContext(r.Context(), "snooze not read", "approval", v.ID, "error", err)
 		}
 	}
-	v.Rules = h.rules(r, p, found)
+	v.Rules = h.site.rules(r, h.cards, p, found)
 	if access.MayReadRules(p) {
 		v.EvidenceURL = "/v1/audit/evidence?approval_id=" + url.QueryEscape(found.Approval.ID)
 	}
@@ -169,10 +169,10 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 }
 
 // rules tells which rules met the call. That they cannot be read keeps nobody from the card.
-func (h *cardHandler) rules(r *http.Request, p engine.Person, c gate.Card) *views.RuleTrace {
-	t, err := h.cards.RuleTrace(r.Context(), p, c)
+func (s *site) rules(r *http.Request, cards Cards, p engine.Person, c gate.Card) *views.RuleTrace {
+	t, err := cards.RuleTrace(r.Context(), p, c)
 	if err != nil {
-		h.site.logger.WarnContext(r.Context(), "rules of a card not read", "approval", c.Approval.ID, "error", err)
+		s.logger.WarnContext(r.Context(), "rules of a card not read", "approval", c.Approval.ID, "error", err)
 		return nil
 	}
 	return ruleTrace(t)

@@ -125,6 +125,7 @@ func (h *bulkHandler) read(r *http.Request, p engine.Person, ids []string) ([]al
 			return nil, err
 		}
 		c := alikeCall{id: id, found: found, view: card(found, p, gate.Unrecorded, h.site.stopped(found.Approval.Call.AgentID))}
+		c.view.Rules = h.site.rules(r, h.cards, p, found)
 		signedHere(&c.view.Decide, elsewhere)
 		c.apart = c.alone()
 		calls[i] = c

@@ -69,6 +69,8 @@ func TestRulesWithoutANumber(t *testing.T) {
 	if strings.Contains(c.m.seen[0], "unread-rules") {
 		t.Error("what is read again each time is part of what is kept as shown")
 	}
+	c.m.add("apr_2", "pay", `{"amount":"951.00"}`, nil)
+	c.get(pageFor("apr_1", "apr_2")).want(t, http.StatusOK, "None of these calls can be decided together", "A rule had no number to compare")
 }
 
 // TestRuleTraceSummary: one line says what decided.
