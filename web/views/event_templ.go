@@ -568,7 +568,7 @@ func verifyCommands(server string, keys []string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "</code></pre><p class=\"meta\">Take the key from whoever runs the log, over another way than this page. It was written beside the private one when that was made, as a file that ends in .pub.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "</code></pre><p class=\"meta\">Do not take the key from this page: have whoever runs the log send it to you. It was written beside the private one when that was made, as a file that ends in .pub.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
