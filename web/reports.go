@@ -156,7 +156,7 @@ func accessView(v *views.AccessReport, r report.AccessReport) {
 	}
 	for _, k := range r.Keys {
 		v.Keys = append(v.Keys, views.KeyHeld{
-			ID: k.ID, Kind: k.Kind, Agent: k.AgentID, Label: k.Label, MaxState: k.MaxState, Scopes: k.Scopes, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, Unsure: k.Unsure,
+			ID: k.ID, Kind: k.Kind, Agent: k.AgentID, Label: k.Label, MaxState: k.MaxState, Scopes: k.Scopes, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, LastUsedAt: k.LastUsedAt, Unsure: k.Unsure,
 		})
 	}
 	for _, one := range r.Changes {

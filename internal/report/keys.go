@@ -13,6 +13,9 @@ func (b *accessBuilder) keys(context.Context) error {
 	}
 	for _, k := range b.known {
 		h := HeldKey{ID: k.ID, Kind: k.Kind, AgentID: k.AgentID, Label: k.Label, Scopes: k.Scopes, MaxState: k.MaxState, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
+		if k.LastUsedAt != nil && !k.LastUsedAt.After(b.r.At) {
+			h.LastUsedAt = k.LastUsedAt
+		}
 		created, revoked := k.CreatedAt, k.RevokedAt
 		var before, after, made []string
 		saysCreated, saysRevoked := false, false

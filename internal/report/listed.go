@@ -143,6 +143,21 @@ func Lists() []List {
 			},
 		},
 		{
+			Name: "keys", Title: "API keys", Asks: "Which API keys were good, whose and for what, who made and revoked them, and when they were last used.",
+			None: "No API key was good in this period.",
+			Columns: slices.Concat(
+				[]ListColumn{
+					own("key_id", "Key", TextCell), below("label", "Label", TextCell, ""), own("kind", "Kind", TermCell), below("agent", "Agent", TextCell, "of "), file("agent_id", "Agent, by id"),
+					own("scopes", "For", TextCell), own("max_state", "May claim", TextCell), own("created_at", "Made", TimeCell), own("expires_at", "Until", TimeCell),
+					below("revoked_at", "Revoked", TimeCell, "revoked "), below("revoked_by", "Revoked by", TextCell, "by "), own("last_used_at", "Last used", TimeCell),
+				}, byWhom()),
+			Terms: []Term{
+				{"agent", "Held by an agent: it proposes calls of its own."},
+				{"runtime", "Held by the host of an agent."},
+				{"admin", "Held by a program that administers, reads the log or is a directory."},
+			},
+		},
+		{
 			Name: "access-reviews", Title: "Access reviews", Asks: "Who was asked to review which role of whom, what they said, and what became of it.",
 			None: "No access review was started in this period.",
 			Columns: slices.Concat(

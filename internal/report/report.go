@@ -132,7 +132,9 @@ type HeldKey struct {
 	MaxState  string     `json:"max_state"`
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	Unsure    string     `json:"unsure,omitempty"`
+	// LastUsedAt is the last use that is known, if it was by then.
+	LastUsedAt *time.Time `json:"last_used_at,omitempty" doc:"To the minute; left out where no use is known by that moment."`
+	Unsure     string     `json:"unsure,omitempty"`
 }
 
 // AccessChange is an event by which somebody may do more or less than before.

@@ -12,6 +12,7 @@ var reportLists = map[string]string{
 	"executions":     executionsOpen,
 	"policies":       policiesInForce,
 	"factors":        factorsHeld,
+	"keys":           keysHeld,
 	"access-reviews": accessesReviewed,
 }
 
@@ -135,6 +136,19 @@ const factorsHeld = `SELECT ` + seqKey + ` AS key, greatest(e.appended_at, $1) A
 	JOIN people p ON p.id = held.person_id
 	WHERE held.since < $2 AND NOT EXISTS (SELECT FROM events g WHERE g.type = 'admin' AND event_subject(g.body) = held.person_id AND event_code(g.body) = 'FACTOR_ADDED'
 		AND g.outcome <> 'DENY' AND convert_from(g.body, 'UTF8')::json->'safe_payload'->>'factor' = held.kind)`
+
+// keysHeld are the API keys that were good at some moment of the period, with who made and
+// who revoked them, by the events that tell of it. Of uses only the last is known.
+const keysHeld = `SELECT k.id AS key, greatest(k.created_at, $1) AS at,
+		k.id AS key_id, k.label, k.kind, agent.name AS agent, k.agent_id, array_to_string(k.scopes, ', ') AS scopes, k.max_state, k.created_at, k.expires_at, k.revoked_at,
+		coalesce(nullif(revoker.name, ''), revoked.by) AS revoked_by, u.used_at AS last_used_at, ` + byWhom + `
+	FROM keys k LEFT JOIN agents agent ON agent.id = k.agent_id LEFT JOIN key_uses u ON u.key_id = k.id
+	LEFT JOIN LATERAL (SELECT g.body, g.event_id FROM events g WHERE g.type = 'admin' AND g.outcome <> 'DENY' AND event_subject(g.body) = k.id AND event_code(g.body) = 'KEY_CREATED'
+		ORDER BY g.seq LIMIT 1) e ON true
+	LEFT JOIN LATERAL (SELECT event_actor(g.body) AS by FROM events g WHERE g.type = 'admin' AND g.outcome <> 'DENY' AND event_subject(g.body) = k.id AND event_code(g.body) = 'KEY_REVOKED'
+		ORDER BY g.seq LIMIT 1) revoked ON true
+	LEFT JOIN people revoker ON revoker.id = revoked.by` + eventOpened + `
+	WHERE k.created_at < $2 AND (k.revoked_at IS NULL OR k.revoked_at > $1) AND (k.expires_at IS NULL OR k.expires_at > $1)`
 
 // accessesReviewed are the lines of all access reviews that were started in the period.
 const accessesReviewed = `SELECT r.id || '/' || to_char(l.n, 'FM000000') AS key, r.started_at AS at,

@@ -117,6 +117,18 @@ func seedEvents(t testing.TB, owner string) {
 			}))
 		}
 	}
+	for _, id := range []string{"key_before", "key_short", "key_gone", "key_now", "key_later"} {
+		made := administered("KEY_CREATED", fmt.Sprintf(`{"subject":%q,"scopes":["audit"]}`, id))
+		if id == "key_short" {
+			made.Actor.ID = "usr_1"
+		}
+		all = append(all, happened(t, quarterFrom.AddDate(0, -2, 0), made))
+	}
+	all = append(all, happened(t, quarterFrom.AddDate(0, -2, 0), administered("KEY_REVOKED", `{"subject":"key_gone"}`)),
+		`INSERT INTO keys (id, kind, secret_hash, scopes, max_state, created_at, expires_at, revoked_at)
+			SELECT id, 'admin', sha256(id::bytea), '{audit}', 'none', made, ends, revoked FROM (VALUES ('key_before', timestamptz '2020-06-01', timestamptz '2021-12-31', timestamptz '2020-12-01'), ('key_short', '2020-06-01', '2021-01-02', NULL),
+				('key_gone', '2021-02-01', NULL, '2021-02-02'), ('key_now', '2021-03-01', NULL, NULL), ('key_later', '2021-04-01', NULL, NULL)) made (id, made, ends, revoked)`,
+		`INSERT INTO key_uses (key_id, used_at) VALUES ('key_now', '2021-03-05T10:00:00Z')`)
 	all = append(all, `INSERT INTO log_entries (leaf, seq, at, type, outcome, agent_id, tool_name, actor_id, approval_id)
 		SELECT seq, seq, appended_at, type, outcome, agent_id, tool_name, '', approval_id FROM events`)
 	asOwner(t, owner, all...)
@@ -170,6 +182,10 @@ func TestListsOfAQuarter(t *testing.T) {
 			OR NOT doc->'safe_payload' ? 'approved_by' AND p.id IN (SELECT actor_id FROM facts WHERE approval_id = doc->>'approval_id' AND yes) WHERE type = 'admin' GROUP BY 1`},
 		{"proposed by whom", "roles", inColumn("proposed_by"), `SELECT coalesce((SELECT name FROM people WHERE id = doc #>> '{safe_payload,proposed_by,id}'), (SELECT requested_by->>'id' FROM approvals a WHERE a.id = doc->>'approval_id'), ''),
 			sum(CASE WHEN doc->'safe_payload' ? 'people' THEN jsonb_array_length(doc->'safe_payload'->'people') ELSE 1 END) FROM ` + told + ` WHERE type = 'admin' GROUP BY 1`},
+		{"keys", "keys", inColumn("key_id"), `SELECT id, 1 FROM keys WHERE NOT (created_at > '2021-03-31T23:59:59.999999Z' OR coalesce(least(revoked_at, expires_at), 'infinity') <= '2021-01-01')`},
+		{"keys' makers", "keys", inColumn("by"), `SELECT p.name, count(*) FROM events JOIN people p ON p.id = convert_from(body, 'UTF8')::jsonb #>> '{actor,id}'
+			WHERE convert_from(body, 'UTF8')::jsonb @> '{"reasons": [{"code": "KEY_CREATED"}]}' AND convert_from(body, 'UTF8')::jsonb #>> '{safe_payload,subject}' IN ('key_now', 'key_gone', 'key_short') GROUP BY 1`},
+		{"keys' last use", "keys", inColumn("last_used_at"), `SELECT CASE id WHEN 'key_now' THEN '2021-03-05T10:00:00Z' ELSE '' END, count(*) FROM keys WHERE id IN ('key_now', 'key_gone', 'key_short') GROUP BY 1`},
 		{"outcomes", "approvals", inColumn("status"), `SELECT status, count(*) FROM approvals WHERE ended_at` + inQuarter + `GROUP BY 1`},
 		{"by role", "approvals", wordsIn("roles", ", "), `SELECT role, count(*) FROM approvals, unnest(asked) role WHERE ended_at` + inQuarter + `GROUP BY 1`},
 		{"by tool", "approvals", inColumn("tool"), `SELECT tool, count(*) FROM approvals WHERE ended_at` + inQuarter + `GROUP BY 1`},
@@ -258,7 +274,7 @@ func TestListsPage(t *testing.T) {
 				t.Errorf("%s: counted %d, want %d: %v", list, n, want, err)
 			}
 		}
-		if list == "duties" || list == "policies" || list == "factors" {
+		if list == "duties" || list == "policies" || list == "factors" || list == "keys" {
 			continue // they tell of states, which two periods share
 		}
 		first, second := quarter(list), quarter(list)

@@ -104,7 +104,7 @@ type KeyHeld struct {
 	ID, Kind, Agent, Label, MaxState, Unsure string
 	Scopes                                   []string
 	CreatedAt                                time.Time
-	ExpiresAt                                *time.Time
+	ExpiresAt, LastUsedAt                    *time.Time
 }
 
 // ChangeRow is a change of who may do what.
