@@ -2,9 +2,12 @@ package tests
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -31,7 +34,16 @@ func changesThePolicy(t *testing.T, d *dev, b *browser) {
 			wrong.sees(testid("failure"), complaint)
 			wrong.everywhere("/policies/propose, refused")
 		}
-		b.eval(`(() => { const t = document.querySelector("` + text + `"); t.value = t.value.replace('version: "1"', 'version: "2"'); return ""; })()`)
+		if complaint != "" {
+			b.eval(`(() => { const t = document.querySelector("` + text + `"); t.value = t.value.replace('version: "1"', 'version: "2"'); return ""; })()`)
+		} else { // by a file, in place of the text
+			second := strings.Replace(b.eval(`document.querySelector("`+text+`").value`), `version: "1"`, `version: "2"`, 1)
+			file := filepath.Join(t.TempDir(), "policy.yaml")
+			if err := os.WriteFile(file, []byte(second), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b.do(chromedp.SetUploadFiles(chromedp.CSS(`input[name=file]`), []string{file}))
+		}
 		b.write(`input[name=reason]`, "the second edition"+kb.Enter)
 		b.sees(testid("difference"), `+version: "2"`)
 		b.sees(testid("seen-change"), "1 → 2")

@@ -1,11 +1,15 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
@@ -93,11 +97,19 @@ func (h *changeHandler) propose(w http.ResponseWriter, r *http.Request, p engine
 		return err
 	}
 	v.Text, v.Reason, v.From, v.Zone = strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n"), e.text("reason"), e.text("from"), e.text("zone")
+	uploaded, err := uploadedText(r, "file")
+	if err != nil {
+		return err
+	}
+	look := uploaded != "" && uploaded != v.Text // nobody has seen what a file that has just come changes
+	if uploaded != "" {
+		v.Text = uploaded
+	}
 	what := rules.Proposal{
 		Kind: v.Kind, Data: []byte(v.Text), Name: v.Kind, Reason: v.Reason, From: e.moment("from", "From", e.zone("zone")), Author: &p, By: by(p),
 	}
 	err = e.err()
-	if err == nil && r.PostForm.Get("do") == "propose" {
+	if err == nil && r.PostForm.Get("do") == "propose" && !look {
 		var opened gate.OpenedRuleChange
 		if opened, err = h.changes.Propose(r.Context(), what); err == nil {
 			said := "newrules"
@@ -127,6 +139,26 @@ func (h *changeHandler) propose(w http.ResponseWriter, r *http.Request, p engine
 func coloured(difference string) views.Code {
 	list, _, _, _ := syntax.Diff(difference)
 	return views.NewBudget().Tokens(list)
+}
+
+// uploadedText is the text of a form's file, "" for none.
+func uploadedText(r *http.Request, name string) (string, error) {
+	if r.MultipartForm == nil || len(r.MultipartForm.File[name]) == 0 {
+		return "", nil
+	}
+	file, err := r.MultipartForm.File[name][0].Open()
+	if err != nil {
+		return "", fmt.Errorf("open an uploaded file: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return "", fmt.Errorf("read an uploaded file: %w", err)
+	}
+	if !utf8.Valid(data) || bytes.ContainsRune(data, 0) {
+		return "", &access.Refusal{Kind: access.Invalid, Code: "unfit_text", Detail: "The file is no text in UTF-8. Choose a YAML or JSON file."}
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n"), nil
 }
 
 // history shows what was in force, and the difference between two editions.

@@ -43,11 +43,15 @@ func readFormBy(w http.ResponseWriter, r *http.Request, p engine.Person, limit i
 
 // readFormOf is readForm for forms of up to limit bytes.
 func readFormOf(w http.ResponseWriter, r *http.Request, limit int64) error {
-	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
+	parse := r.ParseForm
+	switch kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); {
+	case strings.TrimSpace(kind) == "multipart/form-data" && limit > maxForm: // a form with a file
+		parse = func() error { return r.ParseMultipartForm(limit) } // none of it goes to a disk
+	case strings.TrimSpace(kind) != "application/x-www-form-urlencoded":
 		return &access.Refusal{Kind: access.UnsupportedType, Code: "unsupported_media_type", Detail: "This address takes a form."}
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
-	err := r.ParseForm()
+	err := parse()
 	var tooBig *http.MaxBytesError
 	if errors.As(err, &tooBig) {
 		return &access.Refusal{Kind: access.TooLarge, Code: "body_too_large", Detail: "That is more than this form takes."}
