@@ -79,7 +79,7 @@ func TestFrameworks(t *testing.T) {
 			}
 			s.cases["accept"].Calls[0].Name, s.cases["accept"].How["route"] = "search_docs", "accept"
 			s.cases["refuse"].Calls[0].Name, s.cases["refuse"].How["route"] = "search_docs", "refuse"
-			s.cases["expire"].Calls[0].Name = newID("brief_")
+			s.cases["expire"].Calls[0].Name = newID("soon_")
 			s.cases["forced"].Forced, s.cases["forced"].How["timeoutMs"] = true, 200
 			s.cases["waits"].Wait = map[string]any{"timeoutMs": 0}
 			s.cases["both"].Wait = map[string]any{"timeoutMs": 0}

@@ -331,6 +331,7 @@ const sharedPolicy = `routing:
   rules:
     - {tool: "root_*", role: security-approver, needed: 2, within: 30m, expires_in: 1h}
     - {tool: "brief_*", role: reviewer, needed: 1, expires_in: 1s}
+    - {tool: "soon_*", role: reviewer, needed: 1, expires_in: 6s}
     - {tool: "pair_*", role: reviewer, needed: 2, expires_in: 1h}
     - {tool: "signed_*", role: security-approver, needed: 1, signed: true, expires_in: 1h}
     - {risk_domain: finance, role: finance-approver, needed: 1, expires_in: 1h}
