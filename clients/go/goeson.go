@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
 )
 
@@ -18,8 +19,9 @@ const (
 	sessionHeader       = "Holdpoint-Session"
 )
 
-// identity is what makes two proposals one call: tool, arguments, on whose behalf, session
-// and preconditions. "" for a call that is to be apart from its equals (Event.Separate), and
+// identity is what makes two proposals one call: tool, arguments, on whose behalf, session,
+// preconditions, and what decides how strictly it is judged. A call that asks for more people
+// than the unfinished one did is another call. "" for a call that is to be apart from its equals (Event.Separate), and
 // for one that the server does not read either.
 func identity(body string, headers map[string]string) string {
 	var event struct {
@@ -27,6 +29,10 @@ func identity(body string, headers map[string]string) string {
 		Arguments json.RawMessage `json:"proposed_arguments"`
 		Subject   map[string]any  `json:"authorization_subject"`
 		Separate  bool            `json:"separate"`
+		Route     string          `json:"recommended_route"`
+		Category  string          `json:"tool_category"`
+		Domain    string          `json:"risk_domain"`
+		State     string          `json:"authorization_state"`
 	}
 	depends := map[string]any{}
 	if json.Unmarshal([]byte(body), &event) != nil || event.Separate {
@@ -35,12 +41,24 @@ func identity(body string, headers map[string]string) string {
 	if text := headers[preconditionsHeader]; text != "" && json.Unmarshal([]byte(text), &depends) != nil {
 		return ""
 	}
-	form, err := canonical([]any{event.Tool, event.Arguments, event.Subject, headers[sessionHeader], depends})
+	form, err := canonical([]any{event.Tool, event.Arguments, event.Subject, headers[sessionHeader], depends, event.Route, event.Category, event.Domain, event.State})
 	if err != nil {
 		return ""
 	}
 	return string(form)
 }
+
+// ownKey reports whether a call's name is a key of the caller's own, in a journal of a version
+// that did not write so: calls under such a key ask for a token, and its form is none of ours.
+func (e *entry) ownKey() bool {
+	var event struct {
+		WantToken bool `json:"want_token"`
+	}
+	return e.named || !newKeys.MatchString(e.call) && json.Unmarshal([]byte(e.body), &event) == nil && event.WantToken
+}
+
+// newKeys are the keys that the clients make, of each language.
+var newKeys = regexp.MustCompile(`\A(?:[A-Z2-7]{26}|[0-9a-f]{32})\z`)
 
 func isRead(body string) bool {
 	var event struct {
@@ -53,7 +71,7 @@ func isRead(body string) bool {
 // this one. What was accepted at once, and only reads, may be done anew, whatever became of it.
 func (e *entry) goesOnAs(sought string) bool {
 	switch {
-	case sought == "", e.named, e.step == "", e.step == stepOver:
+	case sought == "", e.ownKey(), e.step == "", e.step == stepOver:
 		return false
 	case (e.step == stepBegun || e.step == stepRan) && e.approval == "" && isRead(e.body):
 		return false
@@ -108,6 +126,8 @@ func (l *life) leftWaiting(ctx context.Context) (*Approval, error) {
 	switch {
 	case err == nil && (a.Status == Expired || a.Status == Cancelled):
 		why = string(a.Status)
+	case err == nil && a.Status == Approved && a.Token == "" && (a.Execution == "" || a.Execution == "none"):
+		why = "no_token" // its time to run is over, and it did not
 	case err == nil:
 		return &a, nil
 	case errors.As(err, &p) && p.Status == http.StatusNotFound:

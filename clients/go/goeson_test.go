@@ -29,9 +29,12 @@ func TestTheSameCallGoesOn(t *testing.T) {
 		"expired meanwhile":   {[]string{waits}, []step{status("expired"), answer(200, accepted)}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
 		"cancelled meanwhile": {[]string{waits}, []step{status("cancelled"), answer(200, accepted)}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
 		"unknown there":       {[]string{waits}, []step{problemStep(404, "not_found"), answer(200, accepted)}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
+		"never run in time":   {[]string{waits}, []step{answer(200, strings.Replace(wanted, `,"resumption_token":"TOKEN"`, "", 1)), answer(200, accepted)}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
 		"redeeming":           {[]string{waits, redeems}, []step{replayed, ok}, []int{5}, isNil, "POST /v1/tokens/redeem", ""},
 		"begun":               {[]string{waits, redeems, begun}, nil, nil, is(ErrOutcomeUnknown), "", "begun"},
 		"ran":                 {[]string{waits, redeems, begun, hasRun}, []step{ok}, nil, isDone, "POST /v1/executions", ""},
+		"ran, unknown there":  {[]string{waits, redeems, begun, hasRun}, []step{problemStep(404, "not_found")}, nil, isDone, "POST /v1/executions", ""},
+		"ran, not redeemed":   {[]string{waits, redeems, begun, hasRun}, []step{problemStep(409, "not_redeemed")}, nil, isDone, "POST /v1/executions", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, tool := newTool(t, crashed(t, c.lines...), c.steps...)
@@ -54,6 +57,19 @@ func TestTheSameCallGoesOn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWhatIsJudgedOtherwise: a call that asks for more people than the unfinished one is
+// another one: it is proposed as it is now.
+func TestWhatIsJudgedOtherwise(t *testing.T) {
+	s, tool := newTool(t, crashed(t), answer(200, accepted))
+	tool.Event.RecommendedRoute = "defer"
+	if _, err := tool.Call(ctx, numbered{1}); err != nil {
+		t.Fatal(err)
+	}
+	if seen := s.seen[0]; seen.idempotency == "c" || !strings.Contains(seen.body, `"recommended_route":"defer"`) {
+		t.Errorf("proposed: %s, %s", seen.idempotency, seen.body)
 	}
 }
 

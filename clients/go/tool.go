@@ -412,22 +412,25 @@ func (c *Client) settle(ctx context.Context, e entry, outcome Outcome, ms int64,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyUp)
 	defer cancel()
 	var unwritten, unsaid error
+	why := "reported"
 	if c.Journal != nil && write {
 		unwritten = c.Journal.write(line{Call: e.call, Step: stepRan, Outcome: &outcome, MS: ms})
 	}
 	if e.approval != "" {
 		unsaid = c.reportUnder(ctx, e.approval+":report:"+string(outcome), e.approval, outcome, ms)
 		var p *Problem
-		// Late, but on record; or, on going on, said before, or there is nothing to say: it was
-		// not redeemed.
-		if errors.As(unsaid, &p) && (p.Code == "lease_ended" || e.step != "" && (p.Code == "already_reported" || p.Code == "not_redeemed")) {
+		// Late, but on record; or, on going on, said before, or nobody takes it any more: there is
+		// nothing to wait for.
+		if errors.As(unsaid, &p) && (p.Code == "lease_ended" || e.step != "" && verdictOf(p) != verdictAgain) {
+			if p.Code != "lease_ended" {
+				why = p.Code
+			}
 			unsaid = nil
 		}
 	}
 	if err := errors.Join(unwritten, unsaid); err != nil || c.Journal == nil {
 		return err
 	}
-	why := "reported"
 	return c.Journal.write(line{Call: e.call, Step: stepOver, Why: &why})
 }
 

@@ -77,7 +77,7 @@ func newTool(t *testing.T, journal string, steps ...step) (*wire, *counted) {
 func crashed(t *testing.T, lines ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal")
-	text := `{"call":"c","step":"proposed","tool":"t","key":"c","body":"{\"tool_name\":\"t\",\"proposed_arguments\":{\"n\":1}}","headers":{}}`
+	text := `{"call":"c","step":"proposed","tool":"t","key":"c","body":"{\"tool_name\":\"t\",\"tool_category\":\"write\",\"proposed_arguments\":{\"n\":1}}","headers":{}}`
 	for _, l := range lines {
 		text += "\n\n" + l
 	}

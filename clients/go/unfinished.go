@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 )
 
 // Unfinished is a call that a former process left behind, or whose wait was stopped. State
@@ -84,8 +83,8 @@ func (u *Unfinished) Drop(ctx context.Context) error {
 	}
 	if now, err = j.entry(u.Call); err == nil && now.redeemKey != "" {
 		var p *Problem
-		// That it was not redeemed is as good.
-		if err = u.c.Report(ctx, now.approval, Failed, 0); errors.As(err, &p) && p.Status == http.StatusConflict {
+		// That it was not redeemed is as good, and so is that nobody takes a report of it any more.
+		if err = u.c.Report(ctx, now.approval, Failed, 0); errors.As(err, &p) && verdictOf(p) != verdictAgain {
 			err = nil
 		}
 	}

@@ -289,9 +289,10 @@ class Life:
         assert entry is not None
         try:
             approval = self._requests.get(entry.approval)
-            if approval.status not in ("expired", "cancelled"):
+            over = approval.status == "approved" and not approval.token and approval.execution in ("", "none")
+            if approval.status not in ("expired", "cancelled") and not over:
                 return approval
-            why = approval.status
+            why = "no_token" if over else approval.status  # its time to run is over, and it did not
         except Unreachable:
             return None
         except Problem as problem:
@@ -457,6 +458,7 @@ def say_what_waits(approval: Approval) -> None:
 
 def settle(requests: Requests, journal: Optional[Journal], entry: Entry, outcome: str, milliseconds: int, write: bool = False) -> None:
     """Put on record what became of a call: in the journal, and with the server."""
+    why = "reported"
     try:
         if journal and write:
             journal.write(entry.call, "ran", outcome=outcome, ms=milliseconds)
@@ -466,11 +468,13 @@ def settle(requests: Requests, journal: Optional[Journal], entry: Entry, outcome
             try:
                 requests.report(entry.approval, outcome, seconds=milliseconds / 1000, idempotency_key=key)
             except Problem as problem:
-                # Late, but on record; or, on going on, said before, or there is nothing to say: it was not redeemed.
-                if problem.code != "lease_ended" and not (entry.step and problem.code in ("already_reported", "not_redeemed")):
-                    raise
+                # Late, but on record; or, on going on, said before, or nobody takes it any more: there is nothing to wait for.
+                if problem.code != "lease_ended":
+                    if not entry.step or verdict_of(problem) == "again":
+                        raise
+                    why = problem.code
     if journal:
-        journal.write(entry.call, "over", why="reported")
+        journal.write(entry.call, "over", why=why)
 
 
 def verdict_of(problem: Problem) -> str:
@@ -498,11 +502,11 @@ def take_back(requests: Requests, approval_id: str) -> None:
 
 
 def not_run(requests: Requests, approval_id: str) -> None:
-    """Say that a call did not run whose token may have been spent."""
+    """Say that a call did not run whose token may have been spent. That it was not, or that nobody takes it any more, is as good."""
     try:
         requests.report(approval_id, "failed")
     except Problem as problem:
-        if problem.status != 409:
+        if verdict_of(problem) == "again":
             raise
 
 

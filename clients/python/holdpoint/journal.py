@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 from typing import Any, Dict, List, Optional
 
 from .errors import JournalError
-from .wire import identity, is_read
+from .wire import identity, is_own_key, is_read
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Entry:
 
         What was accepted at once, and only reads, may be done anew, whatever became of it.
         """
-        if self.named or self.step in ("", "over"):
+        if self.named or self.step in ("", "over") or is_own_key(self.call, self.body):
             return False
         if self.step in ("begun", "ran") and not self.approval and is_read(self.body):
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
@@ -58,7 +59,8 @@ SESSION = "Holdpoint-Session"
 
 
 def identity(body: str, headers: Mapping[str, str]) -> str:
-    """What makes two proposals one call: tool, arguments, on whose behalf, session and preconditions.
+    """What makes two proposals one call: tool, arguments, on whose behalf, session, preconditions, and what
+    decides how strictly it is judged. A call that asks for more people than the unfinished one did is another call.
 
     "" for a call that is to be apart from its equals (separate).
     """
@@ -67,10 +69,22 @@ def identity(body: str, headers: Mapping[str, str]) -> str:
         return ""
     subject = _object(event.get("authorization_subject"))
     depends = json.loads(headers.get(PRECONDITIONS) or "{}")
+    judged = [event.get(name) or "" for name in ("recommended_route", "tool_category", "risk_domain", "authorization_state")]
     try:
-        return canonical([event.get("tool_name"), event.get("proposed_arguments"), subject, headers.get(SESSION) or "", depends])
+        return canonical([event.get("tool_name"), event.get("proposed_arguments"), subject, headers.get(SESSION) or "", depends, *judged])
     except ValueError:
         return ""  # the server does not read it either
+
+
+_NEW_KEYS = re.compile(r"(?:[A-Z2-7]{26}|[0-9a-f]{32})\Z")  # that the clients make, of each language
+
+
+def is_own_key(call: str, body: str) -> bool:
+    """Whether a call's name is a key of the caller's own, in a journal of a version that did not write so.
+
+    Calls under such a key ask for a token, and its form is none of ours.
+    """
+    return not _NEW_KEYS.match(call) and json.loads(body).get("want_token") is True
 
 
 def is_read(body: str) -> bool:

@@ -238,7 +238,17 @@ class Life(unittest.TestCase):
 
     def crash(self, *lines):
         """A journal as a killed process left it: a proposed call and these lines."""
-        body = json.dumps({"tool_name": "pay", "proposed_arguments": {"amount": 1}})
+        body = json.dumps(
+            {
+                "tool_name": "pay",
+                "tool_category": "write",
+                "authorization_state": "none",
+                "evidence_refs": [],
+                "risk_domain": "unknown",
+                "proposed_arguments": {"amount": 1},
+                "recommended_route": "accept",
+            }
+        )
         first = {"call": "c", "step": "proposed", "tool": "pay", "key": "c", "body": body, "headers": {}}
         with open(self.journal, "w") as file:
             for line in (first, *lines):
@@ -300,8 +310,31 @@ class Life(unittest.TestCase):
             pay(1)
         self.assertEqual((self.ran, server.lines(), hp.unfinished()), ([], ["POST /v1/executions"], []))
 
+    def test_a_report_that_nobody_takes_any_more_ends_the_call(self):
+        for refused in (problem(404, "not_found"), problem(409, "not_redeemed"), problem(403, "forbidden")):
+            self.crash(self.WAITS, self.REDEEMS, {"step": "begun", "by": "x"}, {"step": "ran", "outcome": "succeeded", "ms": 7})
+            _, hp, pay = self.again(refused)
+            with self.assertRaises(holdpoint.AlreadyDone):
+                pay(1)
+            self.assertEqual((self.ran, hp.unfinished()), ([], []))
+        self.crash(self.WAITS, self.REDEEMS, {"step": "begun", "by": "x"}, {"step": "ran", "outcome": "succeeded", "ms": 7})
+        _, hp, pay = self.again(problem(401, "unauthenticated"))
+        with self.assertRaises(holdpoint.Problem):
+            pay(1)
+        self.assertEqual([u.state for u in hp.unfinished()], ["ran"])  # it may be said later
+
+    def test_what_is_judged_otherwise_now_is_another_call(self):
+        self.crash()
+        server, hp, _ = self.again(says(200, REFUSED))
+        pay = self.tool(hp, route="refuse")
+        with self.assertRaises(holdpoint.Refused):
+            pay(1)
+        self.assertEqual((self.ran, json.loads(server.seen[0][2])["recommended_route"]), ([], "refuse"))
+        self.assertNotEqual(server.seen[0][1]["Idempotency-Key"], "c")
+
     def test_what_ended_without_a_no_is_proposed_anew(self):
-        for ended in (says(200, {**PENDING, "status": "expired"}), says(200, {**PENDING, "status": "cancelled"}), problem(404, "not_found")):
+        never = {**PENDING, "status": "approved", "execution": "none"}  # its time to run is over
+        for ended in (says(200, {**PENDING, "status": "expired"}), says(200, {**PENDING, "status": "cancelled"}), says(200, never), problem(404, "not_found")):
             self.crash(self.WAITS)
             self.ran = []
             server, hp, pay = self.again(ended, says(200, ACCEPTED))

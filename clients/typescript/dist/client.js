@@ -86,8 +86,8 @@ export class Client extends Requests {
             const claimed = journal.entry(call);
             if (claimed.redeemKey) {
                 await this.report(claimed.approval, "failed").catch((error) => {
-                    if (!(error instanceof Problem && error.status === 409))
-                        throw error; // it was not redeemed
+                    if (!(error instanceof Problem) || verdictOf(error) === "again")
+                        throw error; // it was not redeemed, or nobody takes it
                 });
             }
             journal.write(call, "over", { why: "dropped", by });
@@ -173,9 +173,10 @@ export class Client extends Requests {
         let why;
         try {
             const approval = await this.get(entry.approval);
-            if (approval.status !== "expired" && approval.status !== "cancelled")
+            const over = approval.status === "approved" && !approval.token && ["", "none"].includes(approval.execution);
+            if (approval.status !== "expired" && approval.status !== "cancelled" && !over)
                 return approval;
-            why = approval.status;
+            why = over ? "no_token" : approval.status; // its time to run is over, and it did not
         }
         catch (error) {
             if (error instanceof Problem && error.status === 404)
@@ -313,6 +314,7 @@ export class Client extends Requests {
     }
     /** Puts on record what became of a call: in the journal, and with the server. */
     async #settle(entry, outcome, milliseconds, write = false) {
+        let why = "reported";
         try {
             if (write)
                 this.#journal?.write(entry.call, "ran", { outcome, ms: milliseconds });
@@ -320,14 +322,16 @@ export class Client extends Requests {
         finally {
             if (entry.approval) {
                 await this.report(entry.approval, outcome, milliseconds, `${entry.approval}:report:${outcome}`).catch((error) => {
-                    // Late, but on record; or, on going on, said before.
-                    const code = error instanceof Problem ? error.code : "";
-                    if (code !== "lease_ended" && !(entry.step && (code === "already_reported" || code === "not_redeemed")))
+                    // Late, but on record; or, on going on, said before, or nobody takes it any more: there is nothing to wait for.
+                    if (error instanceof Problem && error.code === "lease_ended")
+                        return;
+                    if (!(error instanceof Problem) || !entry.step || verdictOf(error) === "again")
                         throw error;
+                    why = error.code;
                 });
             }
         }
-        this.#journal?.write(entry.call, "over", { why: "reported" });
+        this.#journal?.write(entry.call, "over", { why });
     }
     /** Cancels what nobody waits for. That it is over by itself is as good. */
     async #takeBack(approvalId) {

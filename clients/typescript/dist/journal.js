@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { JournalError } from "./errors.js";
-import { encode, identity, isObject, isRead } from "./wire.js";
+import { encode, identity, isObject, isOwnKey, isRead } from "./wire.js";
 export function newEntry(call, approval = "") {
     return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", redeemKeys: [], named: false, by: "", outcome: "", milliseconds: 0, why: "" };
 }
@@ -65,7 +65,7 @@ function take(e, line) {
  * only reads, may be done anew, whatever became of it.
  */
 export function goesOnAs(e, sought) {
-    if (!sought || e.named || e.step === "" || e.step === "over")
+    if (!sought || e.named || e.step === "" || e.step === "over" || isOwnKey(e.call, e.body))
         return false;
     if ((e.step === "begun" || e.step === "ran") && !e.approval && isRead(e.body))
         return false;

@@ -29,10 +29,16 @@ export declare function checkBody(tool: string, args: object, p: Proposal): stri
 export declare function checkHeaders(p: Proposal): Record<string, string>;
 export declare const PRECONDITIONS = "Holdpoint-Preconditions";
 /**
- * What makes two proposals one call: tool, arguments, on whose behalf, session and preconditions. "" for a call that is to be
- * apart from its equals (separate).
+ * What makes two proposals one call: tool, arguments, on whose behalf, session, preconditions, and what decides how strictly
+ * it is judged. A call that asks for more people than the unfinished one did is another call. "" for a call that is to be apart
+ * from its equals (separate).
  */
 export declare function identity(body: string, headers: Record<string, string>): string;
+/**
+ * Whether a call's name is a key of the caller's own, in a journal of a version that did not write so: calls under such a key
+ * ask for a token, and its form is none of ours, in whichever language.
+ */
+export declare function isOwnKey(call: string, body: string): boolean;
 export declare function isRead(body: string): boolean;
 /** The body of a redemption. */
 export declare function redeemBody(token: string, tool: string, args: object, preconditions?: Readonly<Record<string, string>>): string;

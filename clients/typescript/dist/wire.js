@@ -27,20 +27,29 @@ export function checkHeaders(p) {
 export const PRECONDITIONS = "Holdpoint-Preconditions";
 const SESSION = "Holdpoint-Session";
 /**
- * What makes two proposals one call: tool, arguments, on whose behalf, session and preconditions. "" for a call that is to be
- * apart from its equals (separate).
+ * What makes two proposals one call: tool, arguments, on whose behalf, session, preconditions, and what decides how strictly
+ * it is judged. A call that asks for more people than the unfinished one did is another call. "" for a call that is to be apart
+ * from its equals (separate).
  */
 export function identity(body, headers) {
     const event = JSON.parse(body);
     if (event["separate"])
         return "";
     const depends = JSON.parse(headers[PRECONDITIONS] || "{}");
+    const judged = ["recommended_route", "tool_category", "risk_domain", "authorization_state"].map((name) => event[name] ?? "");
     try {
-        return canonical([event["tool_name"] ?? null, event["proposed_arguments"] ?? null, json(event["authorization_subject"]), headers[SESSION] ?? "", depends]);
+        return canonical([event["tool_name"] ?? null, event["proposed_arguments"] ?? null, json(event["authorization_subject"]), headers[SESSION] ?? "", depends, ...judged]);
     }
     catch {
         return ""; // the server does not read it either
     }
+}
+/**
+ * Whether a call's name is a key of the caller's own, in a journal of a version that did not write so: calls under such a key
+ * ask for a token, and its form is none of ours, in whichever language.
+ */
+export function isOwnKey(call, body) {
+    return !/^(?:[A-Z2-7]{26}|[0-9a-f]{32})$/.test(call) && JSON.parse(body)["want_token"] === true;
 }
 export function isRead(body) {
     return ["public_read", "private_read"].includes(JSON.parse(body)["tool_category"]);

@@ -152,7 +152,7 @@ export class Client extends Requests {
       const claimed = journal.entry(call)!;
       if (claimed.redeemKey) {
         await this.report(claimed.approval, "failed").catch((error: unknown) => {
-          if (!(error instanceof Problem && error.status === 409)) throw error; // it was not redeemed
+          if (!(error instanceof Problem) || verdictOf(error) === "again") throw error; // it was not redeemed, or nobody takes it
         });
       }
       journal.write(call, "over", { why: "dropped", by });
@@ -229,8 +229,9 @@ export class Client extends Requests {
     let why: string;
     try {
       const approval = await this.get(entry.approval);
-      if (approval.status !== "expired" && approval.status !== "cancelled") return approval;
-      why = approval.status;
+      const over = approval.status === "approved" && !approval.token && ["", "none"].includes(approval.execution);
+      if (approval.status !== "expired" && approval.status !== "cancelled" && !over) return approval;
+      why = over ? "no_token" : approval.status; // its time to run is over, and it did not
     } catch (error) {
       if (error instanceof Problem && error.status === 404) why = error.code;
       else if (error instanceof HoldpointError && error.retryable) return undefined;
@@ -354,18 +355,20 @@ export class Client extends Requests {
 
   /** Puts on record what became of a call: in the journal, and with the server. */
   async #settle(entry: Entry, outcome: Outcome, milliseconds: number, write = false): Promise<void> {
+    let why = "reported";
     try {
       if (write) this.#journal?.write(entry.call, "ran", { outcome, ms: milliseconds });
     } finally {
       if (entry.approval) {
         await this.report(entry.approval, outcome, milliseconds, `${entry.approval}:report:${outcome}`).catch((error: unknown) => {
-          // Late, but on record; or, on going on, said before.
-          const code = error instanceof Problem ? error.code : "";
-          if (code !== "lease_ended" && !(entry.step && (code === "already_reported" || code === "not_redeemed"))) throw error;
+          // Late, but on record; or, on going on, said before, or nobody takes it any more: there is nothing to wait for.
+          if (error instanceof Problem && error.code === "lease_ended") return;
+          if (!(error instanceof Problem) || !entry.step || verdictOf(error) === "again") throw error;
+          why = error.code;
         });
       }
     }
-    this.#journal?.write(entry.call, "over", { why: "reported" });
+    this.#journal?.write(entry.call, "over", { why });
   }
 
   /** Cancels what nobody waits for. That it is over by itself is as good. */

@@ -10,7 +10,7 @@ import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { JournalError } from "./errors.js";
-import { encode, identity, isObject, isRead, type Json } from "./wire.js";
+import { encode, identity, isObject, isOwnKey, isRead, type Json } from "./wire.js";
 
 /** What the journal says of one call. */
 export interface Entry {
@@ -92,7 +92,7 @@ function take(e: Entry, line: Json): void {
  * only reads, may be done anew, whatever became of it.
  */
 export function goesOnAs(e: Entry, sought: string): boolean {
-  if (!sought || e.named || e.step === "" || e.step === "over") return false;
+  if (!sought || e.named || e.step === "" || e.step === "over" || isOwnKey(e.call, e.body)) return false;
   if ((e.step === "begun" || e.step === "ran") && !e.approval && isRead(e.body)) return false;
   return identity(e.body, e.headers) === sought;
 }

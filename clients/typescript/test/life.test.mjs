@@ -29,7 +29,7 @@ function journalOf(t, ...lines) {
   if (lines.length) writeFileSync(path, lines.map((line) => `\n${JSON.stringify({ call: "c", ...line })}\n`).join(""));
   return path;
 }
-const PROPOSED = { step: "proposed", tool: "pay", key: "c", body: '{"tool_name":"pay","proposed_arguments":{"amount":1}}', headers: {} };
+const PROPOSED = { step: "proposed", tool: "pay", key: "c", body: '{"tool_name":"pay","tool_category":"write","authorization_state":"none","evidence_refs":[],"risk_domain":"unknown","proposed_arguments":{"amount":1},"recommended_route":"accept"}', headers: {} };
 const WAITS = { step: "waiting", approval: "apr_1" };
 const REDEEMS = { step: "redeeming", approval: "apr_1", key: "k", body: '{"token":"OLD","tool_name":"pay","arguments":{"amount":5}}' };
 const BEGUN = { step: "begun", by: "x" };
@@ -386,8 +386,29 @@ test("the same call that had begun is refused, that ran is reported", async (t) 
   assert.deepEqual([done.ran, server.lines(), done.hp.unfinished()], [[], ["POST /v1/executions"], []]);
 });
 
+test("a report that nobody takes any more ends the call", async (t) => {
+  const left = [PROPOSED, WAITS, REDEEMS, BEGUN, { step: "ran", outcome: "succeeded", ms: 7 }];
+  for (const refused of [problem(404, "not_found"), problem(409, "not_redeemed"), problem(403, "forbidden")]) {
+    const { hp, pay, ran } = again(await serve(t, refused), journalOf(t, ...left));
+    await assert.rejects(pay({ amount: 1 }), { name: "AlreadyDone", outcome: "succeeded" });
+    assert.deepEqual([ran, hp.unfinished()], [[], []]);
+  }
+  const { hp, pay } = again(await serve(t, problem(401, "unauthenticated")), journalOf(t, ...left));
+  await assert.rejects(pay({ amount: 1 }), holdpoint.Problem);
+  assert.deepEqual(hp.unfinished().map((u) => u.state), ["ran"]); // it may be said later
+});
+
+test("what is judged otherwise now is another call", async (t) => {
+  const server = await serve(t, says(200, ACCEPTED));
+  const { pay } = tool(client(server, { journal: journalOf(t, PROPOSED) }), { route: "refuse" });
+  await pay({ amount: 1 });
+  assert.equal(JSON.parse(server.seen[0].body).recommended_route, "refuse");
+  assert.notEqual(server.seen[0].headers["idempotency-key"], "c");
+});
+
 test("what ended without a no is proposed anew, a no is told", async (t) => {
-  for (const ended of [says(200, { ...PENDING, status: "expired" }), says(200, { ...PENDING, status: "cancelled" }), problem(404, "not_found")]) {
+  const never = { ...PENDING, status: "approved", execution: "none" }; // its time to run is over
+  for (const ended of [says(200, { ...PENDING, status: "expired" }), says(200, { ...PENDING, status: "cancelled" }), says(200, never), problem(404, "not_found")]) {
     const server = await serve(t, ended, says(200, ACCEPTED));
     const { hp, pay, ran } = again(server, journalOf(t, PROPOSED, WAITS));
     assert.equal(await pay({ amount: 1 }), "paid");
