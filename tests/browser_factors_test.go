@@ -90,7 +90,7 @@ func TestBrowserSecondFactors(t *testing.T) {
 	bare := openBrowser(t, d.URL)
 	bare.signIn(p)
 	bare.click("a.person")
-	bare.sees(testid("passkeys"), "do not work at this address")
+	bare.sees(testid("passkeys"), "belongs to one address")
 	bare.everywhere("/account without passkeys")
 	bare.clean()
 
@@ -135,7 +135,7 @@ func TestBrowserSecondFactors(t *testing.T) {
 	b.click(testid("use-passkey"))
 	b.visible("form.who")
 	b.open("/account")
-	b.sees(testid("account"), "by a passkey")
+	b.sees(testid("account"), "a passkey")
 	b.sees(testid("passkeys"), "last used")
 
 	b.click(testid("passkeys") + " summary")
@@ -160,6 +160,6 @@ func TestBrowserSignsInWithACode(t *testing.T) {
 	b.key(code(t, fay.TOTPSecret) + kb.Enter)
 	b.visible("form.who")
 	b.open("/account")
-	b.sees(testid("account"), "by a code")
+	b.sees(testid("account"), "a code")
 	b.clean()
 }

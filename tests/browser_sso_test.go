@@ -72,7 +72,7 @@ func TestBrowserSSO(t *testing.T) {
 	b.open("/verify?next=/account")
 	b.click(testid("at-provider"))
 	b.at("/account")
-	b.sees(testid("account"), "by single sign-on")
+	b.sees(testid("account"), "single sign-on")
 
 	must(t, nil, "", "user", "disable", "sso-ada@example.com", "--data", d.dir)
 	b.open("/login")

@@ -120,7 +120,7 @@ func TestProductionSetUp(t *testing.T) {
 	}
 	// Serve and worker refuse what doctor finds fault with, if no wait can mend it.
 	for _, command := range []string{"serve", "worker"} {
-		oneLine(t, cli(t, change("DATA_KEY_FILE", anotherKey), "", command), "data key")
+		oneLine(t, cli(t, change("DATA_KEY_FILE", anotherKey), "", command), "data_key: it is not the one")
 	}
 }
 

@@ -67,5 +67,5 @@ func TestSSOOfOthers(t *testing.T) {
 	b.click(testid("at-provider"))
 	there()
 	b.at("/account")
-	b.sees(testid("account"), "by single sign-on")
+	b.sees(testid("account"), "single sign-on")
 }
