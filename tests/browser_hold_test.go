@@ -52,7 +52,8 @@ func TestBrowserHoldsVotes(t *testing.T) {
 	b.sees(testid("undo-note"), "you can undo it")
 	b.eval(`document.querySelector("#statusline [data-countdown]").dataset.countdown = new Date(Date.parse(document.body.dataset.now) + 50000).toISOString()`)
 	b.sees(testid("undo-note"), "There is no undo")
-	b.click(testid("approve"))
+	b.eval(`document.querySelector("[data-testid=approve]").focus()`)
+	b.key(kb.Enter)
 	approved("in its last minute", a)
 
 	a = held()
