@@ -76,6 +76,18 @@ func TestSoftHSM(t *testing.T) {
 				t.Errorf("%s: %q, %v", name, got, err)
 			}
 		}
+		// A token that is not well has not said whose the ciphertext is; the next use is in another session.
+		well, session := token.lib.decrypt, token.session
+		for _, rv := range []Returned{generalError, functionFailed} {
+			token.lib.decrypt = func(ulong, *byte, ulong, *byte, *ulong) ulong { return ulong(rv) }
+			if got, err := token.Decrypt(id, sealed); err == nil || errors.Is(err, ErrForeign) || !errors.Is(err, rv) {
+				t.Errorf("a token that is not well: %q, %v", got, err)
+			}
+		}
+		token.lib.decrypt = well
+		if got, err := token.Decrypt(id, sealed); err != nil || !bytes.Equal(got, secret) || token.session == session {
+			t.Errorf("well again: %q, %v", got, err)
+		}
 		if _, err := token.Decrypt("pkcs11:object=gone", sealed); err == nil || !strings.Contains(err.Error(), "there is no AES key pkcs11:token=hold%20point;object=gone") {
 			t.Errorf("got %v", err)
 		}
