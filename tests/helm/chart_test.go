@@ -26,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -112,7 +113,7 @@ func TestLint(t *testing.T) {
 	for name, values := range map[string]map[string]any{
 		"as installed": installed(nil),
 		"with everything": installed(func(v map[string]any) {
-			v["people"], v["ingress"] = true, map[string]any{"enabled": true, "className": "nginx", "tlsSecret": "tls"}
+			v["people"], v["ingress"], v["kms"] = true, map[string]any{"enabled": true, "className": "nginx", "tlsSecret": "tls"}, plugin()
 		}),
 	} {
 		for _, m := range lint.RunAll(chart, values, "holdpoint").Messages {
@@ -224,6 +225,80 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// plugin is that of a hardware security module.
+func plugin() map[string]any {
+	return map[string]any{
+		"image": "registry.example.com/holdpoint-pkcs11:1.2.3", "args": []any{"--socket", "/run/holdpoint-kms/kms.sock", "pkcs11:object=kek?module-path=/l.so&pin-source=file:/run/pin/pin"},
+		"env": []any{map[string]any{"name": "MODULE", "value": "1"}}, "volumes": []any{map[string]any{"name": "pin", "secret": map[string]any{"secretName": "pin"}}},
+		"volumeMounts": []any{map[string]any{"name": "pin", "mountPath": "/run/pin", "readOnly": true}},
+	}
+}
+
+// TestPlugin: the plugin of a KMS runs beside serve and worker, from before they start, and they
+// reach its socket and nothing else that it has; by the chart and by the patches of the plain
+// manifests.
+func TestPlugin(t *testing.T) {
+	text, err := render(t, installed(func(v map[string]any) { v["kms"] = plugin() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	charted := manifests(t, text)
+	plain, err := os.ReadFile("../../deploy/kubernetes/holdpoint.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plainly := manifests(t, string(plain))
+	for _, part := range []string{"serve", "worker"} {
+		before := plainly["Deployment holdpoint-"+part].(*appsv1.Deployment)
+		document, err1 := yaml.Marshal(before)
+		patch, err2 := os.ReadFile("../../deploy/kubernetes/kms-" + part + ".yaml")
+		document, err3 := yaml.YAMLToJSON(document)
+		patch, err4 := yaml.YAMLToJSON(patch)
+		if err := errors.Join(err1, err2, err3, err4); err != nil {
+			t.Fatal(err)
+		}
+		document, err := strategicpatch.StrategicMergePatch(document, patch, appsv1.Deployment{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var patched appsv1.Deployment
+		if err := yaml.UnmarshalStrict(document, &patched); err != nil {
+			t.Fatal(err)
+		}
+		for name, d := range map[string]*appsv1.Deployment{"chart": charted["Deployment holdpoint-"+part].(*appsv1.Deployment), "patch": &patched} {
+			pod := d.Spec.Template.Spec
+			if len(pod.Containers) != 1 || len(pod.InitContainers) != 1 {
+				t.Fatalf("%s of %s: %d and %d containers", name, part, len(pod.Containers), len(pod.InitContainers))
+			}
+			process, kms := pod.Containers[0], pod.InitContainers[0]
+			if kms.RestartPolicy == nil || *kms.RestartPolicy != corev1.ContainerRestartPolicyAlways || *kms.SecurityContext.AllowPrivilegeEscalation || len(kms.Args) != 3 || kms.Args[1] != "/run/holdpoint-kms/kms.sock" {
+				t.Errorf("%s of %s: %+v", name, part, kms)
+			}
+			if !slices.Contains(process.Env, corev1.EnvVar{Name: "HOLDPOINT_KMS", Value: "unix:///run/holdpoint-kms/kms.sock"}) {
+				t.Errorf("%s of %s: it is told of no KMS", name, part)
+			}
+			shared := 0
+			for _, m := range kms.VolumeMounts {
+				i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+				if i < 0 {
+					t.Fatalf("%s of %s mounts %s, which there is not", name, part, m.Name)
+				}
+				at := slices.IndexFunc(process.VolumeMounts, func(own corev1.VolumeMount) bool { return own.Name == m.Name })
+				switch {
+				case at < 0:
+				case pod.Volumes[i].EmptyDir == nil || !process.VolumeMounts[at].ReadOnly || m.ReadOnly || m.MountPath != "/run/holdpoint-kms":
+					t.Errorf("%s of %s shares %s", name, part, m.Name)
+				default:
+					shared++
+				}
+			}
+			if shared != 1 || len(kms.VolumeMounts) != 2 {
+				t.Errorf("%s of %s shares %d of %d", name, part, shared, len(kms.VolumeMounts))
+			}
+		}
+	}
+}
+
 // TestMistakes: what is missing or wrong is said before anything is installed.
 func TestMistakes(t *testing.T) {
 	for _, of := range []struct {
@@ -238,6 +313,7 @@ func TestMistakes(t *testing.T) {
 		{"two policies", func(v map[string]any) { v["policyConfigMap"] = "rules" }, "give one of them"},
 		{"a secret among the settings", func(v map[string]any) { v["settings"].(map[string]any)["data_key"] = "c2VjcmV0" }, "settings"},
 		{"a value that there is not", func(v map[string]any) { v["replicas"] = 3 }, "replicas"},
+		{"a plugin's field that there is not", func(v map[string]any) { v["kms"] = map[string]any{"img": "x"} }, "img"},
 		{"no replica", func(v map[string]any) { v["serve"] = map[string]any{"replicas": 0} }, "replicas"},
 	} {
 		if text, err := render(t, installed(of.edit)); err == nil || !strings.Contains(err.Error(), of.want) {

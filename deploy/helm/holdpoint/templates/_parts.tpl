@@ -52,6 +52,52 @@ checksum/settings: {{ toYaml .Values.settings | sha256sum }}
 - {name: HOLDPOINT_DATABASE_URL_FILE, value: /run/secrets/holdpoint/database_url}
 - {name: HOLDPOINT_DATA_KEY_FILE, value: /run/secrets/holdpoint/data_key}
 - {name: HOLDPOINT_SIGNING_KEYS_FILE, value: /run/secrets/holdpoint/signing_keys}
+{{- if .Values.kms.image }}
+- {name: HOLDPOINT_KMS, value: "unix:///run/holdpoint-kms/kms.sock"}
+{{- end }}
+{{- end }}
+
+# The plugin starts before the process and ends after it; only it writes to the socket's directory.
+{{- define "holdpoint.kms" -}}
+{{- with .Values.kms }}
+{{- if .image }}
+initContainers:
+  - name: kms
+    image: {{ .image | quote }}
+    restartPolicy: Always
+    {{- with .command }}
+    command: {{ toJson . }}
+    {{- end }}
+    {{- with .args }}
+    args: {{ toJson . }}
+    {{- end }}
+    {{- with .env }}
+    env: {{ toJson . }}
+    {{- end }}
+    securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+    resources: {{- toYaml .resources | nindent 6 }}
+    volumeMounts:
+      - {name: kms-socket, mountPath: /run/holdpoint-kms}
+      {{- with .volumeMounts }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "holdpoint.kms.mount" -}}
+{{- if .Values.kms.image }}
+- {name: kms-socket, mountPath: /run/holdpoint-kms, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "holdpoint.kms.volumes" -}}
+{{- if .Values.kms.image }}
+- {name: kms-socket, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
+{{- with .Values.kms.volumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "holdpoint.probes" -}}
