@@ -48,6 +48,7 @@ type AgentWebhookAnswer struct {
 	AgentID    string `json:"agent_id"`
 	EndpointID string `json:"endpoint_id"`
 	Secret     string `json:"secret,omitempty" doc:"whsec_…: what the agent verifies by. It is not shown again."`
+	ApprovalID string `json:"approval_id,omitempty" doc:"The approval without which the endpoint stays off, where endpoints take one."`
 }
 
 // RevokeAgentBody revokes or restores an agent's registration.
@@ -183,7 +184,7 @@ func (a adminDoor) agentWebhook(c *call) error {
 		by := c.principal.Administrator(RequestID(c.r.Context()))
 		return a.Admin.Endpoints.SetAgentWebhook(c.r.Context(), by, admin.AgentWebhook{AgentID: in.AgentID, URL: in.URL, Plain: in.Plain, Format: in.Format}, once)
 	}, func(s admin.AgentSecret) (access.Reply, error) {
-		return jsonReply(http.StatusOK, AgentWebhookAnswer{AgentID: in.AgentID, EndpointID: s.EndpointID, Secret: s.Secret}, nil)
+		return jsonReply(http.StatusOK, AgentWebhookAnswer{AgentID: in.AgentID, EndpointID: s.EndpointID, Secret: s.Secret, ApprovalID: s.ApprovalID}, nil)
 	})
 }
 

@@ -81,7 +81,10 @@ func (a adminDoor) retention() []operation {
 			method: "POST", path: "/v1/admin/holds", summary: "Place a legal hold", scope: identity.ScopeAdmin, in: HoldBody{}, out: PlacedHold{}, statuses: []int{200}, problems: change, repeats: true, handle: a.placeHold,
 			detail: "Once it answers, nothing that it covers is erased: not on request, and not by age.",
 		},
-		{method: "POST", path: "/v1/admin/holds/release", summary: "Release a legal hold", scope: identity.ScopeAdmin, in: ReleaseHoldBody{}, out: ReleaseHoldBody{}, statuses: []int{200}, problems: change, repeats: true, handle: a.releaseHold},
+		{
+			method: "POST", path: "/v1/admin/holds/release", summary: "Release a legal hold", scope: identity.ScopeAdmin, in: ReleaseHoldBody{}, out: ReleaseHoldBody{}, statuses: []int{200}, problems: change, repeats: true, handle: a.releaseHold,
+			detail: "Where that takes an approval, it holds on: 409 approval_required names the approval as successor.",
+		},
 		{
 			method: "POST", path: "/v1/admin/erasures", summary: "Erase an approval, or a person", scope: identity.ScopeAdmin, in: ErasureBody{}, out: Erasure{}, statuses: []int{200}, problems: change, repeats: true, handle: a.erase,
 			detail: "For good. Who decided what, and when, stays. 409 kept_held, kept_pending, kept_recent and so on: it cannot be erased now.",

@@ -61,8 +61,8 @@ const compatible = 39
 var takesAway = regexp.MustCompile(`(?im)^\s*(?:DROP (?:TABLE|VIEW|TYPE)\b|REVOKE\b|ALTER TABLE [^;]*\b(?:DROP COLUMN|RENAME|SET NOT NULL|ALTER COLUMN \w+ (?:SET DATA )?TYPE|ADD (?:CONSTRAINT \w+ )?CHECK|ADD COLUMN \w+ [^,;]*NOT NULL(?:[^,;]*)))`)
 
 // without are parts of what takes something away that do not: a column with a value for
-// programs that write none.
-var without = regexp.MustCompile(`(?i)NOT NULL[^,;]*\b(?:DEFAULT|GENERATED)\b|\b(?:DEFAULT|GENERATED)\b[^,;]*NOT NULL`)
+// programs that write none; a check in place of another one, which is yours to see.
+var without = regexp.MustCompile(`(?i)NOT NULL[^,;]*\b(?:DEFAULT|GENERATED)\b|\b(?:DEFAULT|GENERATED)\b[^,;]*NOT NULL|\bDROP CONSTRAINT \w+,\s*ADD CONSTRAINT \w+ CHECK$`)
 
 var raises = regexp.MustCompile(`(?m)^UPDATE schema_compatibility SET oldest = (\d+);`)
 
@@ -104,17 +104,18 @@ func TestTakingAwayIsSaid(t *testing.T) {
 		}
 	}
 	for statement, want := range map[string]bool{
-		"ALTER TABLE a ADD COLUMN b text;":                         false,
-		"ALTER TABLE a ADD COLUMN b text NOT NULL DEFAULT '';":     false,
-		"CREATE TABLE a (b text NOT NULL);":                        false,
-		"ALTER TABLE a ADD COLUMN b text NOT NULL;":                true,
-		"ALTER TABLE a\n    ADD COLUMN c int,\n    DROP COLUMN b;": true,
-		"ALTER TABLE a ALTER COLUMN b SET NOT NULL;":               true,
-		"ALTER TABLE a ALTER COLUMN b TYPE integer;":               true,
-		"ALTER TABLE a ADD CONSTRAINT c CHECK (b > 0);":            true,
-		"ALTER TABLE a RENAME TO b;":                               true,
-		"DROP TABLE a;":                                            true,
-		"REVOKE SELECT ON a FROM holdpoint_runtime;":               true,
+		"ALTER TABLE a ADD COLUMN b text;":                                 false,
+		"ALTER TABLE a ADD COLUMN b text NOT NULL DEFAULT '';":             false,
+		"CREATE TABLE a (b text NOT NULL);":                                false,
+		"ALTER TABLE a ADD COLUMN b text NOT NULL;":                        true,
+		"ALTER TABLE a\n    ADD COLUMN c int,\n    DROP COLUMN b;":         true,
+		"ALTER TABLE a ALTER COLUMN b SET NOT NULL;":                       true,
+		"ALTER TABLE a ALTER COLUMN b TYPE integer;":                       true,
+		"ALTER TABLE a ADD CONSTRAINT c CHECK (b > 0);":                    true,
+		"ALTER TABLE a DROP CONSTRAINT c, ADD CONSTRAINT c CHECK (b > 0);": false,
+		"ALTER TABLE a RENAME TO b;":                                       true,
+		"DROP TABLE a;":                                                    true,
+		"REVOKE SELECT ON a FROM holdpoint_runtime;":                       true,
 	} {
 		if got, _ := contracts(statement); got != want {
 			t.Errorf("%s takes something away: %t, want %t", statement, got, want)

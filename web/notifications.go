@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -177,7 +178,11 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 	var shown string
 	err := e.err()
 	if err == nil {
-		_, shown, err = h.notifications.Add(r.Context(), by(p), given)
+		var id string
+		id, shown, err = h.notifications.Add(r.Context(), by(p), given)
+		if refusal := (*access.Refusal)(nil); id != "" && shown != "" && errors.As(err, &refusal) && refusal.Successor != "" {
+			return h.showSecret(w, r, p, shown, given.Name, refusal.Detail)
+		}
 	}
 	if detail, ok := refused(err); ok {
 		return h.showFormAgain(w, r, p, e, detail)

@@ -178,6 +178,7 @@ type administers func(context.Context, *cli) (*admin.Admin, access.By, error)
 type approvable struct {
 	where
 	Unapproved string `help:"In an emergency: change it at once, for this reason, although people should approve it (“holdpoint changes”). It is on record." placeholder:"REASON"`
+	Reason     string `help:"Why, for those who have to approve it, where somebody has to." placeholder:"TEXT"`
 }
 
 func (w approvable) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
@@ -198,6 +199,7 @@ func (w approvable) holding(ctx context.Context, c *cli, as administers) (*admin
 	if by.Unapproved = strings.TrimSpace(w.Unapproved); len(by.Unapproved) > access.MaxReason {
 		return nil, by, fmt.Errorf("--unapproved: the reason has %d bytes; at most %d are kept", len(by.Unapproved), access.MaxReason)
 	}
+	by.Reason = w.Reason
 	cfg := a.People.Config
 	cfg.Hold = func(ctx context.Context, by access.By, h admin.HeldChange) (admin.Held, error) {
 		s, k, err := w.rules(ctx, c)

@@ -150,6 +150,11 @@ func (a *agentSet) setWebhook(ctx context.Context, r *admin.Admin, by access.By)
 		fmt.Fprintln(terminal, "it is told of nothing at an address of its own")
 		return nil
 	}
+	if secret.ApprovalID != "" {
+		fmt.Fprintf(terminal, "%s will be told how its approvals end once that is approved, as %s\n", a.ID, secret.ApprovalID)
+		showSecret(secret.Secret)
+		return nil
+	}
 	fmt.Fprintf(terminal, "%s is told how its approvals end\n", a.ID)
 	showSecret(secret.Secret)
 	fmt.Fprintf(terminal, "try it: holdpoint notify test %s\n", secret.EndpointID)

@@ -224,7 +224,6 @@ func (d *diffCommand) Run(ctx context.Context, c *cli) error {
 type applyCommand struct {
 	setupFiles
 	Yes     bool   `help:"Do not ask."`
-	Reason  string `help:"Why, for those who have to approve what takes an approval." placeholder:"TEXT"`
 	Again   bool   `help:"Ask people again about changes that they were asked about before and did not approve."`
 	Secrets string `type:"path" help:"New file for what is shown once: links by which people set a password, secrets of webhooks." placeholder:"FILE"`
 }

@@ -20,14 +20,14 @@ import (
 )
 
 type changesCommand struct {
-	Require changesRequire `cmd:"" help:"Have people approve every change of the policy, of tool contracts, roles, routing or settings, from now on."`
+	Require changesRequire `cmd:"" help:"Have people approve every change of the policy, of tool contracts, roles, routing, settings, endpoints or retention, from now on."`
 	Free    changesFree    `cmd:"" help:"Let such changes come into force at once again."`
 	List    changesList    `cmd:"" help:"List the changes that people have to approve, and who."`
 }
 
 type changesRequire struct {
 	where
-	Kind      string          `arg:"" enum:"policy,contracts,roles,routing,settings" help:"policy, contracts, roles, routing or settings."`
+	Kind      string          `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention" help:"policy, contracts, roles, routing, settings, endpoints or retention."`
 	Role      string          `required:"" help:"Role whose people approve." placeholder:"ROLE"`
 	Needed    int             `help:"How many of them, beside the author." default:"1" placeholder:"N"`
 	Deny      int             `help:"How many have to say no; the first no when left out." placeholder:"N"`
@@ -46,7 +46,9 @@ into force; denied or expired, the present policy stays.
 
 With roles, giving somebody a role waits, by whichever door; with routing, putting
 somebody on call; with settings, what is set for all agents and registered of agents and
-tools. Taking away is done at once: a role, a shift, a registration. What a provider's
+tools; with endpoints, switching one on that was added, changed or switched off; with
+retention, releasing a legal hold and lowering the floor. Taking away is done at once: a
+role, a shift, a registration, an endpoint; and so is placing a hold. What a provider's
 group gives by the settings' mapping waits for nobody where --by-group names the role;
 other roles it does not give any more. Changes by “holdpoint apply” wait together.
 
@@ -92,7 +94,7 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 
 type changesFree struct {
 	where
-	Kind   string `arg:"" enum:"policy,contracts,roles,routing,settings" help:"policy, contracts, roles, routing or settings."`
+	Kind   string `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention" help:"policy, contracts, roles, routing, settings, endpoints or retention."`
 	Reason string `required:"" help:"Why, for the audit log." placeholder:"TEXT"`
 }
 

@@ -94,7 +94,7 @@ func (h *holdList) Run(ctx context.Context, c *cli) error {
 }
 
 type holdRelease struct {
-	where
+	approvable
 	ID string `arg:"" help:"The hold, hold_…."`
 }
 

@@ -50,7 +50,7 @@ func devSealer(dir string) (*seal.Sealer, error) {
 }
 
 type notifyAdd struct {
-	where
+	approvable
 	Kind    string        `arg:"" enum:"webhook,email,slack,push" help:"webhook, email, slack or push."`
 	Name    string        `arg:"" help:"A name for people."`
 	URL     string        `name:"url" help:"Where a webhook or Slack is posted to. “-” reads it from standard input, so that no list of processes shows it." placeholder:"URL"`
@@ -129,11 +129,14 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 	id, shown, err := r.Endpoints.Add(ctx, by, admin.NewEndpoint{
 		Kind: a.Kind, Name: a.Name, Settings: settings, URL: address, Plain: a.Plain, Ed25519: a.Ed25519, Signing: signing,
 	})
-	if err != nil {
+	if err != nil && id == "" {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "%s  %s %q\n", id, a.Kind, a.Name)
 	showSecret(shown)
+	if err != nil { // it waits for its approval
+		return plain(err)
+	}
 	if a.Kind == notify.Push {
 		fmt.Fprintln(terminal, "people switch it on for their browsers, and try it, on the page of their account")
 		return nil
@@ -150,7 +153,7 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 }
 
 type notifySet struct {
-	where
+	approvable
 	ID     string         `arg:"" help:"The endpoint's id."`
 	URL    string         `name:"url" help:"Another address of a webhook or Slack. “-” reads it from standard input." placeholder:"URL"`
 	Plain  bool           `help:"Allow http for that address, to networks that outbound_allow_private names."`
@@ -343,20 +346,20 @@ type notifyDisable struct {
 }
 
 func (d *notifyDisable) Run(ctx context.Context, c *cli) error {
-	return d.switchEndpoint(ctx, c, d.ID, true)
+	return switchEndpoint(ctx, c, d.administration, d.ID, true)
 }
 
 type notifyEnable struct {
-	where
+	approvable
 	ID string `arg:"" help:"The endpoint's id."`
 }
 
 func (e *notifyEnable) Run(ctx context.Context, c *cli) error {
-	return e.switchEndpoint(ctx, c, e.ID, false)
+	return switchEndpoint(ctx, c, e.administration, e.ID, false)
 }
 
-func (w where) switchEndpoint(ctx context.Context, c *cli, id string, off bool) error {
-	r, by, err := w.administration(ctx, c)
+func switchEndpoint(ctx context.Context, c *cli, as administers, id string, off bool) error {
+	r, by, err := as(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -368,7 +371,7 @@ func (w where) switchEndpoint(ctx context.Context, c *cli, id string, off bool) 
 }
 
 type notifyRotate struct {
-	where
+	approvable
 	ID      string        `arg:"" help:"The endpoint's id."`
 	URL     string        `name:"url" help:"A Slack endpoint's new address. “-” reads it from standard input." placeholder:"URL"`
 	Overlap time.Duration `default:"24h" help:"For how long the former secret signs as well; 0s drops it at once."`

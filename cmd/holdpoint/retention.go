@@ -82,7 +82,7 @@ func (r *retentionShow) Run(ctx context.Context, c *cli) error {
 }
 
 type retentionSetFloor struct {
-	where
+	approvable
 	Floor time.Duration `arg:"" help:"Such as 72h."`
 }
 

@@ -97,7 +97,6 @@ type userSet struct {
 	Role       []string `help:"The roles from now on, instead of those that there are; again for more."`
 	AddRole    []string `help:"A role more; again for more." placeholder:"ROLE"`
 	RemoveRole []string `help:"A role less; again for more." placeholder:"ROLE"`
-	Reason     string   `help:"Why, for those who have to approve it, where somebody has to." placeholder:"TEXT"`
 }
 
 // Help is shown by "holdpoint user set --help".

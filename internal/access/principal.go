@@ -16,6 +16,8 @@ type By struct {
 	// Unapproved is why nobody is asked who should be: in an emergency, by whoever owns the
 	// database.
 	Unapproved string
+	// Reason is why, for those who have to approve it; "" where none was given.
+	Reason string
 }
 
 // Administrator is the principal as the one who administers.

@@ -28,7 +28,11 @@ type AgentWebhook struct {
 }
 
 // AgentSecret is what the agent verifies by. It is never shown again.
-type AgentSecret struct{ EndpointID, Secret string }
+type AgentSecret struct {
+	EndpointID, Secret string
+	// ApprovalID is of the approval without which the endpoint stays off; "" for none.
+	ApprovalID string
+}
 
 // AgentEndpoint is the id of an agent's own endpoint: there is one.
 func AgentEndpoint(agentID string) string {
@@ -38,7 +42,8 @@ func AgentEndpoint(agentID string) string {
 
 // SetAgentWebhook has an agent told at its own address how its approvals end, by an
 // endpoint that is told of nothing else. An address in place of another comes with
-// another secret; the former one signs nothing any more.
+// another secret; the former one signs nothing any more. Where endpoints take an approval it
+// is off until then.
 func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWebhook, once *access.Once[AgentSecret]) (AgentSecret, error) {
 	id := AgentEndpoint(w.AgentID)
 	_, err := r.Store.People.Agent(ctx, w.AgentID)
@@ -48,7 +53,7 @@ func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWeb
 	if err != nil {
 		return AgentSecret{}, err
 	}
-	_, err = r.Store.Endpoints.Get(ctx, id)
+	known, err := r.Store.Endpoints.Get(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return AgentSecret{}, err
 	}
@@ -78,20 +83,35 @@ func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWeb
 	if err != nil {
 		return AgentSecret{}, err
 	}
-	answer, kept := done(AgentSecret{EndpointID: id, Secret: target.Keys[0].Secret})
+	_, guarded, err := r.guarded(ctx, by, store.EndpointsChange)
+	if err == nil && exists {
+		err = r.changeable(ctx, by, known)
+	}
+	if err != nil {
+		return AgentSecret{}, err
+	}
+	made := AgentSecret{EndpointID: id, Secret: target.Keys[0].Secret}
+	if guarded && !collects(ctx) {
+		made.ApprovalID = store.NewID("apr")
+	}
+	answer, kept := done(made)
 	if exists {
-		err = r.Store.Endpoints.Change(ctx, id, encoded, secret, true, kept, event("ENDPOINT_ROTATED", "The agent's endpoint was given another address and secret."))
+		err = r.Store.Endpoints.Change(ctx, id, encoded, secret, !guarded, kept, event("ENDPOINT_ROTATED", "The agent's endpoint was given another address and secret."))
 	} else {
-		err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: notify.Webhook, Name: endpointName(w.AgentID, id), Settings: encoded, CreatedBy: by.Actor.ID}, secret, kept,
+		err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: notify.Webhook, Name: endpointName(w.AgentID, id), Settings: encoded, CreatedBy: by.Actor.ID}, secret, guarded, kept,
 			event("ENDPOINT_ADDED", "An endpoint was added at which the agent is told how its approvals end."))
 	}
 	if errors.Is(err, store.ErrConflict) {
 		err = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "Somebody else has just set it, or another endpoint has its name. Look at the list of endpoints."}
 	}
-	if err := r.administered(ctx, err); err != nil {
-		return AgentSecret{}, err
+	if err := r.administered(ctx, err); err != nil || !guarded {
+		return answer, err
 	}
-	return answer, nil
+	err = r.waits(ctx, by, id, "The endpoint is added, and off", made.ApprovalID)
+	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Successor != "" {
+		answer.ApprovalID, err = refusal.Successor, nil
+	}
+	return answer, err
 }
 
 // endpointName is what people read; two agents never share one.

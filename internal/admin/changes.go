@@ -46,6 +46,10 @@ func ChangeWords(kind string) string {
 		return "the policy"
 	case store.ContractsDocument:
 		return "the tool contracts"
+	case store.EndpointsChange:
+		return "where notifications go"
+	case store.RetentionChange:
+		return "what is kept from being erased"
 	}
 	return kind
 }

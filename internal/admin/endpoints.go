@@ -48,6 +48,8 @@ type NewEndpoint struct {
 	Plain, Ed25519 bool
 	// Signing is the signing secret of the Slack app, where calls may be decided in Slack.
 	Signing string
+	// Off adds it switched off.
+	Off bool
 }
 
 // newKey makes a secret that signs, and what the receiver gets to verify by.
@@ -60,7 +62,8 @@ func newKey(pair bool) (secret, shown string) {
 }
 
 // Add adds an endpoint and returns its id and, for a webhook, what the
-// receiver verifies by: it is never shown again.
+// receiver verifies by: it is never shown again. Where endpoints take an approval it is added
+// switched off, and the error beside its id says what it waits for.
 func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, shown string, err error) {
 	id, e.Name = store.NewID("end"), strings.TrimSpace(e.Name)
 	target := notify.Target{URL: strings.TrimSpace(e.URL), Plain: e.Plain, Signing: strings.TrimSpace(e.Signing)}
@@ -88,12 +91,79 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	if e.Kind == notify.Email || e.Kind == notify.Push {
 		secret = nil
 	}
-	err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret, nil,
+	_, guarded, err := r.guarded(ctx, by, store.EndpointsChange)
+	if err != nil {
+		return "", "", err
+	}
+	err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret, guarded || e.Off, nil,
 		endpointEvent(by, "ENDPOINT_ADDED", "An endpoint for notifications was added.", id, e.Kind))
 	if errors.Is(err, store.ErrConflict) {
 		err = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
 	}
-	return id, shown, r.administered(ctx, err)
+	if err := r.administered(ctx, err); err != nil {
+		return "", "", err
+	}
+	if guarded && !e.Off {
+		err = r.waits(ctx, by, id, "The endpoint is added, and off", "")
+	}
+	return id, shown, err
+}
+
+// waits has people decide about switching an endpoint on. The error is never nil.
+func (r Endpoints) waits(ctx context.Context, by access.By, id, meanwhile, approvalID string) error {
+	e, settings, err := r.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	now, err := r.Store.Rules.EntryNow(ctx, store.EndpointEntry, id)
+	if err != nil {
+		return err
+	}
+	var becomes store.EndpointBecomes
+	if err := json.Unmarshal(now, &becomes); err != nil {
+		return fmt.Errorf("read endpoint %s: %w", id, err)
+	}
+	becomes.On = true
+	i, err := r.newItem(ctx, store.EndpointEntry, id, e.Kind+" "+e.Name, becomes, endpointEvent(by, "ENDPOINT_ENABLED", "The endpoint was switched on.", id, e.Kind))
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(settings)
+	if err != nil {
+		return fmt.Errorf("encode the settings of endpoint %s: %w", id, err)
+	}
+	// Where it leads and what it tells, for people; the document has neither.
+	i.was, i.becomes, i.meanwhile = "off", "on, with these settings: "+readable(text), meanwhile
+	for _, address := range settings.To {
+		p, _, err := r.Store.People.ByEmail(ctx, strings.ToLower(address))
+		if err == nil {
+			i.subjects = append(i.subjects, p.Identity)
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	if approvalID == "" {
+		return r.hold(ctx, by, store.EndpointsChange, "", i)
+	}
+	held, err := r.open(ctx, by, HeldChange{Kind: store.EndpointsChange, Reason: by.Reason, ApprovalID: approvalID}, []item{i})
+	if err != nil {
+		return err
+	}
+	held.meanwhile = meanwhile
+	return held.refusal()
+}
+
+// changeable refuses changes of an endpoint that is on, where endpoints take an approval: what
+// people approve is that an endpoint with such settings is on.
+func (r Endpoints) changeable(ctx context.Context, by access.By, e store.Endpoint) error {
+	_, guarded, err := r.guarded(ctx, by, store.EndpointsChange)
+	if err != nil || !guarded || e.DisabledAt != nil {
+		return err
+	}
+	return &access.Refusal{
+		Kind: access.Conflict, Code: ApprovalRequired,
+		Detail: "Nothing was changed: endpoints take an approval here, and change only while they are off. Add another one, and switch this one off once that is approved; or switch this one off, change it, and switch it on, which waits for an approval.",
+	}
 }
 
 // decides says what is missing where calls may be decided in Slack.
@@ -170,6 +240,15 @@ func (r Endpoints) Switch(ctx context.Context, by access.By, id string, off bool
 	code, message := "ENDPOINT_DISABLED", "The endpoint was switched off."
 	if !off {
 		code, message = "ENDPOINT_ENABLED", "The endpoint was switched on."
+		_, guarded, err := r.guarded(ctx, by, store.EndpointsChange)
+		switch {
+		case err != nil:
+			return err
+		case e.DisabledAt == nil:
+			return nil // it is so already
+		case guarded:
+			return r.waits(ctx, by, id, "", "")
+		}
 	}
 	err = r.Store.Endpoints.Switch(ctx, id, off, nil, endpointEvent(by, code, message, id, e.Kind))
 	if errors.Is(err, store.ErrNotFound) {
@@ -194,6 +273,9 @@ type EndpointChange struct {
 // webhook is signed with stays.
 func (r Endpoints) Change(ctx context.Context, by access.By, id string, c EndpointChange) error {
 	e, _, err := r.read(ctx, id)
+	if err == nil {
+		err = r.changeable(ctx, by, e)
+	}
 	if err != nil {
 		return err
 	}
@@ -258,9 +340,13 @@ func (r Endpoints) Targets(ctx context.Context) (map[string]notify.Target, error
 // RotateSecret gives a webhook a new secret, and returns what its receiver
 // verifies by, which is never shown again. The former secret goes on signing
 // beside it for overlap; 0 drops it at once. A Slack endpoint's secret is its
-// address: url is the new one.
+// address: url is the new one. Where endpoints take an approval, only the owner's command
+// rotates a webhook that is on: for the database it is a change like any other.
 func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url string, overlap time.Duration) (shown string, err error) {
 	e, _, err := r.read(ctx, id)
+	if err == nil && !(r.Owner && e.Kind == notify.Webhook) {
+		err = r.changeable(ctx, by, e)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,7 @@ import (
 
 // HeldChange is a change that people are to approve before it is made.
 type HeldChange struct {
-	Kind    string // store.RolesChange, store.RoutingChange or store.SettingsChange
+	Kind    string // one of store.ChangeKinds that store.ByEntries
 	Entries []store.Entry
 	// Before and After are what would change, as people read it.
 	Before, After string
@@ -38,6 +39,9 @@ type Held struct {
 	Needed     int
 	Role       string
 	ExpiresAt  time.Time
+
+	// meanwhile is how it is until then; "" where nothing is changed. next is what remains to be done.
+	meanwhile, next string
 }
 
 // ApprovalRequired is the code of the refusal of a change that waits for its approval, which
@@ -50,7 +54,7 @@ var cannotHold = &access.Refusal{Kind: access.Conflict, Code: ApprovalRequired, 
 func (h Held) refusal() error {
 	return &access.Refusal{
 		Kind: access.Conflict, Code: ApprovalRequired, Successor: h.ApprovalID,
-		Detail: fmt.Sprintf("Nothing is changed yet: it waits for %d × %s, as approval %s.", h.Needed, h.Role, h.ApprovalID),
+		Detail: fmt.Sprintf("%s: it waits for %d × %s, as approval %s.%s", cmp.Or(h.meanwhile, "Nothing is changed yet"), h.Needed, h.Role, h.ApprovalID, h.next),
 	}
 }
 
@@ -69,6 +73,7 @@ type item struct {
 	// name is what it is of, in words, and was and becomes how it reads; "" for nothing.
 	name, was, becomes string
 	subjects           []string // identities of those who gain by it
+	meanwhile, next    string   // those of Held
 }
 
 // newItem is the change of something to what becomes says. It reads as JSON.
@@ -104,10 +109,11 @@ func (r Config) hold(ctx context.Context, by access.By, kind, reason string, ite
 		c.add(kind, items...)
 		return &collected{kind}
 	}
-	held, err := r.open(ctx, by, HeldChange{Kind: kind, Reason: reason}, items)
+	held, err := r.open(ctx, by, HeldChange{Kind: kind, Reason: cmp.Or(reason, by.Reason)}, items)
 	if err != nil {
 		return err
 	}
+	held.meanwhile, held.next = items[0].meanwhile, items[0].next
 	return held.refusal()
 }
 
@@ -232,6 +238,9 @@ type keptItem struct {
 }
 
 type collecting struct{}
+
+// collects reports whether changes under ctx are gathered.
+func collects(ctx context.Context) bool { return ctx.Value(collecting{}) != nil }
 
 // collected is the error of a change of a kind that was put beside others.
 type collected struct{ kind string }

@@ -150,7 +150,7 @@ func (r Registry) waits(ctx context.Context, by access.By, what, id, name string
 }
 
 // owner is the identity of whoever owns an agent, who gains by what it may do.
-func (r Registry) owner(ctx context.Context, agentID string) ([]string, error) {
+func (r Config) owner(ctx context.Context, agentID string) ([]string, error) {
 	agent, err := r.Store.People.Agent(ctx, agentID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && agent.OwnerID == "" {
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -82,7 +83,8 @@ func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, o
 	return h, r.administered(ctx, err)
 }
 
-// ReleaseHold ends a hold.
+// ReleaseHold ends a hold. Where that takes an approval, others approve it than those whom it
+// lets erase: the requesting side of what it covers.
 func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, once *access.Once[access.Done]) error {
 	gone := &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such hold, or it was released already."}
 	if once != nil {
@@ -101,11 +103,47 @@ func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, onc
 	if err != nil {
 		return err
 	}
+	_, guarded, err := r.guarded(ctx, by, store.RetentionChange)
+	if err != nil {
+		return err
+	}
+	if guarded && h.ReleasedAt == nil {
+		return r.releaseWaits(ctx, by, h, e)
+	}
 	err = r.Store.Retention.ReleaseHold(ctx, id, by.Actor.ID, once, e)
 	if errors.Is(err, store.ErrNotFound) {
 		return gone
 	}
 	return r.administered(ctx, err)
+}
+
+// releaseWaits has people decide about the release of a hold. The error is never nil.
+func (r Retention) releaseWaits(ctx context.Context, by access.By, h Hold, e engine.Event) error {
+	i, err := r.newItem(ctx, store.HoldEntry, h.ID, "legal hold "+h.ID, store.HoldBecomes{Released: true, By: by.Actor.ID}, e)
+	if err != nil {
+		return err
+	}
+	i.was = fmt.Sprintf("holds %s since %s, because: %s", strings.TrimSpace(h.Covers+" "+h.Subject), h.At.UTC().Format(time.RFC3339), h.Reason)
+	i.becomes = "released: what it covers may be erased"
+	switch h.Covers {
+	case CoversPerson:
+		p, err := r.Store.People.Get(ctx, h.Subject)
+		if err != nil {
+			return err
+		}
+		i.subjects = []string{p.Identity}
+	case CoversAgent:
+		if i.subjects, err = r.owner(ctx, h.Subject); err != nil {
+			return err
+		}
+	case CoversApproval:
+		held, err := r.Store.Approvals.Get(ctx, h.Subject)
+		if err != nil {
+			return err
+		}
+		i.subjects = slices.Clone(held.Approval.Plan.Excluded)
+	}
+	return r.hold(ctx, by, store.RetentionChange, "", i)
 }
 
 // Holds lists holds, those that hold first and of each the newest.
@@ -263,7 +301,8 @@ func (r Retention) Minimum(ctx context.Context) (RetentionMinimum, error) {
 	return r.Store.Retention.Minimum(ctx)
 }
 
-// SetMinimum changes it. It takes the role that owns the database.
+// SetMinimum changes it. It takes the role that owns the database. Where that takes an
+// approval, it is lowered by the same command once that is given.
 func (r Retention) SetMinimum(ctx context.Context, by access.By, shortest time.Duration) error {
 	if shortest < 0 {
 		return &access.Refusal{Kind: access.Invalid, Code: "floor", Detail: "The floor cannot be negative."}
@@ -273,10 +312,46 @@ func (r Retention) SetMinimum(ctx context.Context, by access.By, shortest time.D
 		return err
 	}
 	e := by.Event("RETENTION_FLOOR_SET", fmt.Sprintf("How long after its end a record cannot be erased was changed from %s to %s.", inHours(former.Shortest), inHours(shortest)), "", "")
-	if err := e.SetPayload(map[string]string{"floor": shortest.String(), "former": former.Shortest.String()}); err != nil {
+	said := map[string]string{"floor": shortest.String(), "former": former.Shortest.String()}
+	if err := e.SetPayload(said); err != nil {
 		return err
 	}
-	return r.Store.Retention.SetMinimum(ctx, shortest, by.Actor.ID, e)
+	_, guarded, err := r.guarded(ctx, by, store.RetentionChange)
+	if err != nil {
+		return err
+	}
+	approval := ""
+	if guarded && shortest < former.Shortest {
+		if former.Permitted == nil || *former.Permitted != shortest {
+			return r.floorWaits(ctx, by, shortest, said)
+		}
+		approval = former.PermittedBy
+		if err := e.AddToPayload("approval", approval); err != nil {
+			return err
+		}
+	}
+	err = r.Store.Retention.SetMinimum(ctx, shortest, by.Actor.ID, approval, e)
+	if errors.Is(err, store.ErrNotFound) {
+		err = cannotHold // another change has come between
+	}
+	return err
+}
+
+// floorWaits has people decide about lowering the floor. The error is never nil.
+func (r Retention) floorWaits(ctx context.Context, by access.By, shortest time.Duration, said map[string]string) error {
+	if shortest%time.Second != 0 {
+		return &access.Refusal{Kind: access.Invalid, Code: "floor", Detail: "The floor is lowered to whole seconds."}
+	}
+	e := by.Event("RETENTION_FLOOR_PERMITTED", "That whoever owns the database lowers the floor was approved: how long after its end a record cannot be erased.", "", "")
+	if err := e.SetPayload(said); err != nil {
+		return err
+	}
+	i, err := r.newItem(ctx, store.FloorEntry, "", "the floor: how long after its end nothing can be erased", store.FloorBecomes{Seconds: int64(shortest / time.Second)}, e)
+	if err != nil {
+		return err
+	}
+	i.was, i.becomes, i.next = said["former"], said["floor"], " Once it is approved, run the same command again."
+	return r.hold(ctx, by, store.RetentionChange, "", i)
 }
 
 // inHours writes a duration of whole hours as such: 720h.

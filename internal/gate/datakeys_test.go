@@ -88,7 +88,7 @@ func (h *house) sealEverything(round string) (read func() error) {
 	must(h.Drafts.Keep(ctx, h.people["ada"], a.ID, "votes", url.Values{"comment": {"a draft"}}))
 	secret := []byte("secret of " + round)
 	endpoint, subscription := store.NewID("end"), store.NewID("psh")
-	must(h.Store.Endpoints.Create(ctx, store.Endpoint{ID: endpoint, Kind: "webhook", Name: round, Settings: []byte(`{}`), CreatedBy: "test"}, secret, nil, h.adminEvent("ENDPOINT_ADDED", nil)))
+	must(h.Store.Endpoints.Create(ctx, store.Endpoint{ID: endpoint, Kind: "webhook", Name: round, Settings: []byte(`{}`), CreatedBy: "test"}, secret, false, nil, h.adminEvent("ENDPOINT_ADDED", nil)))
 	must(h.Store.Push.Create(ctx, store.PushSubscription{ID: subscription, PersonID: h.people["ada"].ID, Name: "phone", PushSecret: store.PushSecret{Endpoint: "https://push.example.com/" + round, P256DH: "x", Auth: "y"}}, h.adminEvent("PUSH_ADDED", nil)))
 	who := h.people[map[string]string{"first": "cleo", "second": "dina"}[round]]
 	must(h.Store.Factors.PutTOTP(ctx, who.ID, secret))

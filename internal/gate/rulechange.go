@@ -25,12 +25,14 @@ const DialectChange = "change"
 var ruleTools = map[string]string{
 	store.PolicyDocument: "holdpoint.policy", store.ContractsDocument: "holdpoint.contracts",
 	store.RolesChange: "holdpoint.roles", store.RoutingChange: "holdpoint.routing", store.SettingsChange: "holdpoint.settings",
+	store.EndpointsChange: "holdpoint.endpoints", store.RetentionChange: "holdpoint.retention",
 }
 
 // ruleWords say what a kind of changes is of.
 var ruleWords = map[string]string{
 	store.PolicyDocument: "the policy", store.ContractsDocument: "the tool contracts",
 	store.RolesChange: "roles", store.RoutingChange: "routing", store.SettingsChange: "settings",
+	store.EndpointsChange: "where notifications go", store.RetentionChange: "what is kept from being erased",
 }
 
 // reservedTool reports whether a name is one of those, however it is spelt.
@@ -240,7 +242,10 @@ func changeWords(r RuleChangeRequest) string {
 func changeTemplate(r RuleChange) string {
 	text := "Puts a set of tool contracts in force"
 	if store.ByEntries(r.Kind) {
-		text = map[string]string{store.RolesChange: "Gives people roles", store.RoutingChange: "Changes who is on call", store.SettingsChange: "Changes what is set up"}[r.Kind]
+		text = map[string]string{
+			store.RolesChange: "Gives people roles", store.RoutingChange: "Changes who is on call", store.SettingsChange: "Changes what is set up",
+			store.EndpointsChange: "Has notifications sent to another place", store.RetentionChange: "Lets be erased what is kept now",
+		}[r.Kind]
 	}
 	if r.Kind == store.PolicyDocument {
 		text = "Puts policy version {version} in force"

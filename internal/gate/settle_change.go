@@ -177,6 +177,9 @@ func (s *Settler) putEntries(c *store.Change, p store.Proposal, e engine.Event) 
 	if err != nil {
 		return Settlement{}, err
 	}
+	for i := range entries {
+		entries[i].EventID = store.NewEventID()
+	}
 	done, err := c.PutEntries(entries)
 	if err != nil {
 		return Settlement{}, fmt.Errorf("make the change that %s proposes: %w", c.Approval.ID, err)
@@ -189,7 +192,7 @@ func (s *Settler) putEntries(c *store.Change, p store.Proposal, e engine.Event) 
 	e.Reasons = []engine.Reason{{Code: "EXECUTION_SUCCEEDED", Message: "The change is made."}}
 	c.AddEvent(e)
 	for _, n := range entries {
-		e, err := n.Of(engine.Event{ID: store.NewEventID(), Type: engine.Admin, Outcome: engine.Allow, ApprovalID: c.Approval.ID, Actor: settlerActor}, c.Now)
+		e, err := n.Of(engine.Event{ID: n.EventID, Type: engine.Admin, Outcome: engine.Allow, ApprovalID: c.Approval.ID, Actor: settlerActor}, c.Now)
 		if err == nil {
 			err = sayBehind(&e, c.Approval)
 		}

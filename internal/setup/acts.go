@@ -190,21 +190,20 @@ func (g Agent) tell(address string) act {
 			w.Plain, w.Format = g.Webhook.Plain, g.Webhook.Format
 		}
 		made, err := a.Admin.Endpoints.SetAgentWebhook(ctx, a.By, w, nil)
-		if err != nil || made.Secret == "" {
+		if made.Secret == "" {
 			return err
 		}
-		return a.Show(Secret{Kind: words[agentsSection], Name: g.ID, What: "webhook_secret", Text: made.Secret})
+		return errors.Join(a.Show(Secret{Kind: words[agentsSection], Name: g.ID, What: "webhook_secret", Text: made.Secret}), err)
 	}
 }
 
 func (e Endpoint) add(address string) act {
 	return func(ctx context.Context, a *Applier) error {
-		id, shown, err := a.Admin.Endpoints.Add(ctx, a.By, admin.NewEndpoint{Kind: e.Kind, Name: e.Name, Settings: e.settings(), URL: address, Plain: e.Plain, Ed25519: e.Ed25519})
-		if err == nil && shown != "" {
-			err = a.Show(Secret{Kind: words[endpointsSection], Name: e.Name, What: "webhook_secret", Text: shown})
-		}
-		if err == nil && e.Disabled != nil && *e.Disabled {
-			err = e.turn(id, true)(ctx, a)
+		id, shown, err := a.Admin.Endpoints.Add(ctx, a.By, admin.NewEndpoint{
+			Kind: e.Kind, Name: e.Name, Settings: e.settings(), URL: address, Plain: e.Plain, Ed25519: e.Ed25519, Off: e.Disabled != nil && *e.Disabled,
+		})
+		if id != "" && shown != "" {
+			err = errors.Join(a.Show(Secret{Kind: words[endpointsSection], Name: e.Name, What: "webhook_secret", Text: shown}), err)
 		}
 		return err
 	}

@@ -21,11 +21,15 @@ const (
 	RolesChange    = "roles"
 	RoutingChange  = "routing"
 	SettingsChange = "settings"
+	// EndpointsChange is of where notifications go, and RetentionChange of what is kept from
+	// being erased, and how long.
+	EndpointsChange = "endpoints"
+	RetentionChange = "retention"
 )
 
 // ChangeKinds are all kinds of changes that can take an approval.
 func ChangeKinds() []string {
-	return []string{PolicyDocument, ContractsDocument, RolesChange, RoutingChange, SettingsChange}
+	return []string{PolicyDocument, ContractsDocument, RolesChange, RoutingChange, SettingsChange, EndpointsChange, RetentionChange}
 }
 
 // Entry is what becomes of one thing that is set up, and what it was: a change of something
@@ -42,6 +46,9 @@ type Entry struct {
 	AgentID  string          `json:"agent_id,omitempty"`
 	ToolName string          `json:"tool_name,omitempty"`
 	Payload  json.RawMessage `json:"payload"`
+
+	// EventID is of that event, once the change is made.
+	EventID string `json:"-"`
 }
 
 // The things that entries are of.
@@ -51,6 +58,9 @@ const (
 	ToolEntry     = "tool"
 	AgentEntry    = "agent"
 	ScheduleEntry = "schedule"
+	EndpointEntry = "endpoint"
+	HoldEntry     = "hold"
+	FloorEntry    = "floor"
 )
 
 // NewEntry is an entry, with the event that a change made at once would have.
@@ -70,6 +80,9 @@ func NewEntry(what, id string, was, becomes any, e engine.Event) (Entry, error) 
 func (n Entry) Of(e engine.Event, at time.Time) (engine.Event, error) {
 	e.AgentID, e.ToolName, e.SafePayload = n.AgentID, n.ToolName, n.Payload
 	e.Reasons = []engine.Reason{{Code: n.Code, Message: n.Message}}
+	if n.What == HoldEntry {
+		e.Type = engine.Held
+	}
 	if n.What != ScheduleEntry {
 		return e, nil
 	}
@@ -114,12 +127,12 @@ func (d Document) Entries() ([]Entry, error) {
 
 // ByEntries reports whether changes of a kind are entries, and no document of their own.
 func ByEntries(kind string) bool {
-	return kind == RolesChange || kind == RoutingChange || kind == SettingsChange
+	return kind != PolicyDocument && kind != ContractsDocument
 }
 
 // entryRows say where entries are: lock ($1 is the id) keeps others from changing the row, read
-// is what it is now, as JSON, and write ($2 is what it becomes) makes it that. Where nothing is
-// written, the entry cannot be made any more; can says so beforehand, "" where a row that is as it
+// is what it is now, as JSON, and write ($2 is what it becomes, and holdpoint.event the id of the
+// event that tells of it) makes it that. Where nothing is written, the entry cannot be made any more; can says so beforehand, "" where a row that is as it
 // was can always be written.
 var entryRows = map[string]struct {
 	kind, lock, read, can, still string
@@ -161,7 +174,26 @@ var entryRows = map[string]struct {
 				SELECT $1, wanted.id, ` + shiftFrom + `, ($2::jsonb->>'until')::timestamptz, $2::jsonb->>'told_by' FROM jsonb_array_elements_text($2::jsonb->'people') AS wanted (id)`,
 		},
 	},
+	EndpointEntry: {
+		EndpointsChange, `SELECT pg_advisory_xact_lock(hashtextextended('endpoint ' || $1::text, 0))`,
+		`SELECT jsonb_build_object('on', disabled_at IS NULL, 'edition', edition) FROM endpoints WHERE id = $1 FOR UPDATE`, ``, ``,
+		[]string{`UPDATE endpoints SET disabled_at = NULL WHERE id = $1 AND edition = ($2::jsonb->>'edition')::integer`},
+	},
+	HoldEntry: {
+		RetentionChange, retentionLock,
+		`SELECT jsonb_build_object('released', released_at IS NOT NULL) FROM legal_holds WHERE id = $1 FOR UPDATE`, ``, ``,
+		[]string{`UPDATE legal_holds SET released_by = $2::jsonb->>'by', released_event = current_setting('holdpoint.event')::uuid WHERE id = $1 AND released_at IS NULL`},
+	},
+	// Whoever owns the database lowers the floor: what people approve is that it may.
+	FloorEntry: {
+		RetentionChange, retentionLock,
+		`SELECT jsonb_build_object('seconds', extract(epoch FROM shortest)::bigint) FROM retention_floor WHERE $1 = '' FOR UPDATE`, ``, ``,
+		[]string{`UPDATE retention_floor SET permitted = make_interval(secs => ($2::jsonb->>'seconds')::bigint), permitted_by = current_setting('holdpoint.approval') WHERE $1 = ''`},
+	},
 }
+
+// retentionLock is that of the triggers retention_lock: nothing is erased meanwhile.
+const retentionLock = `SELECT pg_advisory_xact_lock(7214480935526633015) WHERE $1::text IS NOT NULL`
 
 // shiftFrom is when the shift of an entry begins.
 const shiftFrom = `greatest(($2::jsonb->>'from')::timestamptz, transaction_timestamp())`
@@ -317,6 +349,9 @@ func (c *Change) putEntries(tx pgx.Tx, entries []Entry) error {
 	}
 	for _, n := range entries {
 		var written int64
+		if _, err := tx.Exec(c.ctx, `SELECT set_config('holdpoint.event', $1, true)`, n.EventID); err != nil {
+			return translate(err)
+		}
 		for _, sql := range entryRows[n.What].write {
 			tag, err := tx.Exec(c.ctx, sql, n.ID, n.Becomes)
 			if err != nil {
@@ -330,6 +365,24 @@ func (c *Change) putEntries(tx pgx.Tx, entries []Entry) error {
 	}
 	_, err := tx.Exec(c.ctx, `SELECT set_config('holdpoint.approval', '', true)`)
 	return translate(err)
+}
+
+// EndpointBecomes is what an entry of an endpoint becomes, and was: on or off, in an edition of its
+// settings and address.
+type EndpointBecomes struct {
+	On      bool  `json:"on"`
+	Edition int64 `json:"edition"`
+}
+
+// HoldBecomes is what an entry of a legal hold becomes, and, without By, was.
+type HoldBecomes struct {
+	Released bool   `json:"released"`
+	By       string `json:"by"`
+}
+
+// FloorBecomes is what an entry of the floor becomes, and was.
+type FloorBecomes struct {
+	Seconds int64 `json:"seconds"`
 }
 
 // ScheduleBecomes is what an entry of a schedule becomes.

@@ -331,4 +331,4 @@ const excessRights = `SELECT what FROM (VALUES
 			('DELETE facts', has_table_privilege('facts', 'DELETE')),
 			('INSERT erasures', has_table_privilege('erasures', 'INSERT')),
 			('DELETE legal holds', has_table_privilege('legal_holds', 'DELETE')),
-			('UPDATE the retention floor', has_table_privilege('retention_floor', 'UPDATE'))) AS rights (what, held) WHERE held`
+			('UPDATE the retention floor', has_column_privilege('retention_floor', 'shortest', 'UPDATE'))) AS rights (what, held) WHERE held`

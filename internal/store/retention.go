@@ -77,6 +77,9 @@ type RetentionMinimum struct {
 	Shortest  time.Duration
 	ChangedAt time.Time
 	ChangedBy string // "" for nobody
+	// Permitted is what it may be lowered to, by an approval; nil for none.
+	Permitted   *time.Duration
+	PermittedBy string
 }
 
 // Minimum reads it.
@@ -85,16 +88,24 @@ func (s Retention) Minimum(ctx context.Context) (RetentionMinimum, error) {
 	defer cancel()
 	var f RetentionMinimum
 	var seconds float64
-	err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM shortest)::float8, changed_at, changed_by FROM retention_floor`).Scan(&seconds, &f.ChangedAt, &f.ChangedBy)
+	var permitted *float64
+	err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM shortest)::float8, changed_at, changed_by, extract(epoch FROM permitted)::float8, permitted_by FROM retention_floor`).
+		Scan(&seconds, &f.ChangedAt, &f.ChangedBy, &permitted, &f.PermittedBy)
 	f.Shortest = duration(seconds)
+	if permitted != nil {
+		may := duration(*permitted)
+		f.Permitted = &may
+	}
 	return f, translate(err)
 }
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// SetMinimum changes it; it takes the role that owns the database.
-func (s Retention) SetMinimum(ctx context.Context, shortest time.Duration, by string, e engine.Event) error {
-	return s.admin(ctx, e, `UPDATE retention_floor SET shortest = make_interval(secs => $1), changed_at = clock_timestamp(), changed_by = $2`, shortest.Seconds(), by)
+// SetMinimum changes it; it takes the role that owns the database. approval is the one that
+// permits it, "" where none has to: ErrNotFound: that permits it no more.
+func (s Retention) SetMinimum(ctx context.Context, shortest time.Duration, by, approval string, e engine.Event) error {
+	return s.admin(ctx, e, `UPDATE retention_floor SET shortest = make_interval(secs => $1), changed_at = clock_timestamp(), changed_by = $2
+		WHERE $3 = '' OR permitted_by = $3 AND permitted = make_interval(secs => $1)`, shortest.Seconds(), by, approval)
 }
 
 // PlaceHold places a hold. Once it returns, nothing that it covers is erased by
