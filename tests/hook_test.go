@@ -21,12 +21,21 @@ type hookHost struct {
 	answers                     bool // it reads an answer, not only the program's code
 	reasons                     bool // it reads from standard output why a call does not run
 	plugin                      bool // its hooks are in a file of ours, and not in settings
+	flat                        bool // an entry of its settings is a hook, which has to say that a call may run
 	file                        string
 }
 
 // wrong says what is wrong with what a host is told of a call that does not run; "" for nothing.
 func (h hookHost) wrong(c command) string {
 	if !h.reasons && c.out == "" {
+		return ""
+	}
+	if h.flat {
+		var denial struct{ Permission, User_message, Agent_message string } //nolint:revive // as they are called
+		reason := strings.TrimSpace(c.err)
+		if err := json.Unmarshal([]byte(c.out), &denial); err != nil || denial.Permission != "deny" || denial.User_message != reason || denial.Agent_message != reason {
+			return "the answer is " + c.out
+		}
 		return ""
 	}
 	var denial struct {
@@ -45,6 +54,7 @@ var hookHosts = []hookHost{
 	{name: "gemini-cli", before: "BeforeTool", after: "AfterTool", nameless: true, file: ".gemini/settings.json"},
 	{name: "copilot-cli", before: "PreToolUse", after: "PostToolUse", failed: "PostToolUseFailure", nameless: true, reasons: true, file: ".copilot/hooks/holdpoint.json"},
 	{name: "opencode", before: "tool.execute.before", after: "tool.execute.after", failed: "tool.execute.error", plugin: true, file: ".config/opencode/plugins/holdpoint.js"},
+	{name: "cursor", before: "preToolUse", after: "postToolUse", failed: "postToolUseFailure", reasons: true, flat: true, file: ".cursor/hooks.json"},
 }
 
 // hookRun runs a hook as its host does.
@@ -67,6 +77,11 @@ func (h *hookRun) tell(event, call, tool string, arguments any, flags ...string)
 	}
 	if h.host.nameless {
 		delete(said, "tool_use_id")
+	}
+	if h.host.flat {
+		said["conversation_id"], said["duration"] = said["session_id"], 7.5
+		delete(said, "session_id")
+		delete(said, "duration_ms")
 	}
 	if event == "failed" { // where it is no event of its own
 		said["hook_event_name"], said["tool_response"] = h.host.after, map[string]any{"error": map[string]any{"message": "no"}}
@@ -103,7 +118,7 @@ func (h *hookRun) runs(call, tool string, arguments any, flags ...string) map[st
 	if c.code != 0 || c.err != "" {
 		h.t.Fatalf("exit %d\n%s%s", c.code, c.out, c.err)
 	}
-	if c.out == "" {
+	if c.out == "" && !h.host.flat || h.host.flat && strings.TrimSpace(c.out) == `{"permission":"allow"}` {
 		return nil
 	}
 	var answer struct {
@@ -128,6 +143,9 @@ func (h *hookRun) blocked(why, call, tool string, arguments any, flags ...string
 func TestHook(t *testing.T) {
 	d := onCalled(t)
 	for _, host := range hookHosts {
+		if host.flat { // TestCursorEndings
+			continue
+		}
 		t.Run(host.name, func(t *testing.T) {
 			t.Parallel()
 			testHook(t, d, host)
@@ -300,6 +318,9 @@ func TestConnectHosts(t *testing.T) {
 			if host.plugin {
 				was = "// a former one"
 			}
+			if host.flat {
+				was = `{"model":"m","hooks":{"` + host.before + `":[{"command":"a && b","matcher":"Shell"}],"Stop":[{"command":"c"}]}}`
+			}
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -324,7 +345,11 @@ func TestConnectHosts(t *testing.T) {
 			} else if !strings.Contains(text, `"a && b"`) || !strings.Contains(text, `"model": "m"`) || !strings.Contains(text, `"Stop"`) {
 				t.Errorf("settings\n%s", text)
 			}
-			if out := must(t, env, "", "doctor", host.name, "--settings", file); strings.Count("\n"+out, "\nok ") != 15 {
+			checks := 15
+			if host.flat {
+				checks++
+			}
+			if out := must(t, env, "", "doctor", host.name, "--settings", file); strings.Count("\n"+out, "\nok ") != checks {
 				t.Errorf("doctor says\n%s", out)
 			}
 			narrow := strings.ReplaceAll(strings.ReplaceAll(text, `"matcher": "*"`, `"matcher": "Bash"`), `"timeout": 15`, `"timeout": 5`)
@@ -332,10 +357,18 @@ func TestConnectHosts(t *testing.T) {
 				strings.ReplaceAll(text, " || exit 2", " || exit 1"):       {"it was not run"},
 				strings.ReplaceAll(text, `/bin/sh -c '`, `/bin/bash -c '`): {"it was not run"},
 			}
+			if host.flat {
+				loose[strings.ReplaceAll(text, `"failClosed": true`, `"failClosed": false`)] = []string{"failClosed is not set"}
+				narrow = strings.ReplaceAll(narrow, `"failClosed": true`, `"failClosed": true, "matcher": "Shell"`)
+			}
 			if !host.plugin {
 				loose[narrow] = []string{"Give it the matcher", "gives up"}
 			}
 			switch host.name {
+			case "cursor":
+				if !strings.Contains(text, `"version": 1`) || strings.Count(text, `"failClosed": true`) != 1 {
+					t.Errorf("settings without their version, or that let calls run\n%s", text)
+				}
 			case "copilot-cli":
 				if !strings.Contains(text, `"version": 1`) {
 					t.Errorf("settings without their version\n%s", text)

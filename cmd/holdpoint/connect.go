@@ -20,6 +20,7 @@ type connectCommand struct {
 	GeminiCLI  connectGeminiCLI  `cmd:"" name:"gemini-cli" help:"Put Holdpoint before the tools of Gemini CLI."`
 	CopilotCLI connectCopilotCLI `cmd:"" name:"copilot-cli" help:"Put Holdpoint before the tools of GitHub Copilot CLI."`
 	OpenCode   connectOpenCode   `cmd:"" name:"opencode" help:"Put Holdpoint before the tools of opencode."`
+	Cursor     connectCursor     `cmd:"" name:"cursor" help:"Put Holdpoint before the tools of Cursor's agent."`
 	MCP        connectMCP        `cmd:"" name:"mcp" help:"Put Holdpoint before the MCP servers of a host."`
 }
 
@@ -51,6 +52,11 @@ type connectCopilotCLI struct {
 }
 
 type connectOpenCode struct{ connectFlags }
+
+type connectCursor struct {
+	connectFlags
+	Managed bool `help:"Change the hooks of this machine, which no user and no agent may change." xor:"where"`
+}
 
 // Help is shown by "holdpoint connect claude-code --help".
 func (connectClaudeCode) Help() string {
@@ -118,6 +124,20 @@ Example:
   holdpoint connect opencode --data .holdpoint`
 }
 
+// Help is shown by "holdpoint connect cursor --help".
+func (connectCursor) Help() string {
+	return `Writes three hooks into Cursor's hooks.json (~/.cursor/hooks.json): one before each
+tool call of its agent, which asks Holdpoint and blocks where it fails (failClosed),
+and two after it, which report. What else is there stays, and the former file is
+kept beside it, with the ending .before-holdpoint. Start Cursor again afterwards.
+
+A repository's own hooks come before its user's, and may answer for them: where
+repositories are not trusted, use --managed. Agents in Cursor's cloud run neither.
+
+Example:
+  holdpoint connect cursor --data .holdpoint`
+}
+
 func (k *connectClaudeCode) Run(_ context.Context, _ *cli) error {
 	var more []string
 	if k.AllowAccepted {
@@ -138,6 +158,10 @@ func (k *connectCopilotCLI) Run(_ context.Context, _ *cli) error {
 
 func (k *connectOpenCode) Run(_ context.Context, _ *cli) error {
 	return k.connect(openCodeFiles, false)
+}
+
+func (k *connectCursor) Run(_ context.Context, _ *cli) error {
+	return k.connect(cursorFiles, k.Managed)
 }
 
 func (k *connectFlags) connect(files hostFiles, managed bool, more ...string) error {

@@ -29,6 +29,7 @@ type doctorCommand struct {
 	CopilotCLI doctorCopilotCLI `cmd:"" name:"copilot-cli" help:"Try whether Copilot CLI's hook blocks calls, whatever fails."`
 	GeminiCLI  doctorGeminiCLI  `cmd:"" name:"gemini-cli" help:"Try whether Gemini CLI's hook blocks calls, whatever fails."`
 	OpenCode   doctorOpenCode   `cmd:"" name:"opencode" help:"Try whether opencode's plugin blocks calls, whatever fails."`
+	Cursor     doctorCursor     `cmd:"" name:"cursor" help:"Try whether Cursor's hook blocks calls, whatever fails."`
 }
 
 // Help is shown by "holdpoint doctor --help".

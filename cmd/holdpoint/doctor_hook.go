@@ -35,6 +35,8 @@ type doctorCopilotCLI struct{ doctorHook }
 
 type doctorOpenCode struct{ doctorHook }
 
+type doctorCursor struct{ doctorHook }
+
 // Help is shown by "holdpoint doctor claude-code --help".
 func (doctorClaudeCode) Help() string { return doctorHookHelp(hook.ClaudeCode) }
 
@@ -66,6 +68,13 @@ does is not known. Whether opencode is started without plugins (--pure) shows on
 in its environment (OPENCODE_PURE).`
 }
 
+// Help is shown by "holdpoint doctor cursor --help".
+func (doctorCursor) Help() string {
+	return doctorHookHelp(hook.Cursor) + `
+
+It cannot see whether Cursor has loaded the hooks: look at Customize, Hooks.`
+}
+
 func doctorHookHelp(host *hook.Host) string {
 	return `Runs the very hooks that are in the settings of ` + host.Title + ` as it would, with a
 server that is away, that hangs, that answers nonsense, that lets in nobody, and
@@ -95,6 +104,18 @@ func (k *doctorOpenCode) Run(ctx context.Context, _ *cli) error {
 	if value := os.Getenv("OPENCODE_PURE"); value != "" && value != "0" && value != "false" {
 		(&checkup{}).say("OPENCODE_PURE", fmt.Errorf("it is %q here, so that opencode runs no plugin", value), "Take it out of the environment.")
 		return exitCode(1)
+	}
+	return nil
+}
+
+func (k *doctorCursor) Run(ctx context.Context, _ *cli) error {
+	if err := k.look(ctx, cursorFiles); err != nil {
+		return err
+	}
+	machines, _ := os.ReadFile(cursorFiles.managed)
+	if found, err := hook.Cursor.Hooks(machines); len(k.Settings) == 0 && (err != nil || len(found) == 0) {
+		(&checkup{}).warn("a repository's own hooks", "those in its .cursor/hooks.json come before a user's, and may allow what Holdpoint turns down",
+			"Where repositories are not trusted, use holdpoint connect cursor --managed, whose hooks come first.")
 	}
 	return nil
 }
@@ -170,6 +191,13 @@ func (d *checkup) tries(ctx context.Context, host *hook.Host, h hook.Installed) 
 		narrow = fmt.Errorf("it is for %q only", h.Matcher)
 	}
 	d.say("it is for every tool", narrow, "Give it the matcher *: "+anew)
+	if host == hook.Cursor {
+		var open error
+		if h.Open {
+			open = errors.New("failClosed is not set")
+		}
+		d.say("it blocks where it fails", open, host.Title+" runs a call whose hook does: "+anew)
+	}
 	limit := h.Timeout
 	if limit == 0 {
 		limit = host.Patience

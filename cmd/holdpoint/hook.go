@@ -17,6 +17,7 @@ type hookCommand struct {
 	GeminiCLI  hookGeminiCLI  `cmd:"" name:"gemini-cli" help:"Answer a hook of Gemini CLI: may this tool call run?"`
 	CopilotCLI hookCopilotCLI `cmd:"" name:"copilot-cli" help:"Answer a hook of GitHub Copilot CLI: may this tool call run?"`
 	OpenCode   hookOpenCode   `cmd:"" name:"opencode" help:"Answer a hook of opencode: may this tool call run?"`
+	Cursor     hookCursor     `cmd:"" name:"cursor" help:"Answer a hook of Cursor: may this tool call run?"`
 }
 
 // hookFlags are what every hook needs to know. "holdpoint connect" writes them.
@@ -45,6 +46,8 @@ type hookGeminiCLI struct{ hookRun }
 type hookCopilotCLI struct{ hookRun }
 
 type hookOpenCode struct{ hookRun }
+
+type hookCursor struct{ hookRun }
 
 // Help is shown by "holdpoint hook claude-code --help".
 func (hookClaudeCode) Help() string {
@@ -110,6 +113,18 @@ Example:
     holdpoint hook opencode --data .holdpoint; echo $?`
 }
 
+// Help is shown by "holdpoint hook cursor --help".
+func (hookCursor) Help() string {
+	return `Cursor runs this before and after each tool call (preToolUse, postToolUse,
+postToolUseFailure). “holdpoint connect cursor” writes its hooks.json. It is
+otherwise as “holdpoint hook claude-code”.
+
+Example:
+  echo '{"hook_event_name":"preToolUse","conversation_id":"s","tool_use_id":"t1",
+    "tool_name":"Shell","tool_input":{"command":"make"}}' |
+    holdpoint hook cursor --data .holdpoint; echo $?`
+}
+
 func (h *hookClaudeCode) Run(ctx context.Context, _ *cli) error {
 	return h.run(ctx, hook.ClaudeCode, h.AllowAccepted)
 }
@@ -127,6 +142,8 @@ func (h *hookCopilotCLI) Run(ctx context.Context, _ *cli) error {
 func (h *hookOpenCode) Run(ctx context.Context, _ *cli) error {
 	return h.run(ctx, hook.OpenCode, false)
 }
+
+func (h *hookCursor) Run(ctx context.Context, _ *cli) error { return h.run(ctx, hook.Cursor, false) }
 
 func (h *hookRun) run(ctx context.Context, host *hook.Host, allow bool) error {
 	return h.answer(ctx, host, func(ctx context.Context, g *hook.Gate) error {

@@ -49,6 +49,12 @@ var (
 		project: []string{".opencode/plugins/holdpoint.js"},
 		then:    "Start it again",
 	}
+	cursorFiles = hostFiles{
+		host: hook.Cursor, home: ".cursor", file: "hooks.json",
+		project: []string{".cursor/hooks.json"},
+		managed: ofSystem("/etc/cursor/hooks.json", "/Library/Application Support/Cursor/hooks.json"),
+		then:    "Start it again",
+	}
 )
 
 func ofSystem(linux, mac string) string {

@@ -234,6 +234,27 @@ func (g *Gate) After(ctx context.Context, c Call, outcome holdpoint.Outcome, too
 	return s.remove(permit)
 }
 
+// NotRun says that a call does not run after all, since its host, or the host's user, has
+// turned it down: nothing if it was never permitted.
+func (g *Gate) NotRun(ctx context.Context, c Call) error {
+	s, err := g.session(c.Session)
+	if err != nil {
+		return err
+	}
+	permit, approvalID, err := s.permitted(c)
+	if err != nil || permit == "" {
+		return err
+	}
+	if approvalID != "" {
+		err = g.client().Report(ctx, approvalID, holdpoint.Failed, 0)
+		var p *holdpoint.Problem
+		if errors.As(err, &p) && p.Code == "not_redeemed" { // the hook did not come so far
+			err = nil
+		}
+	}
+	return cmp.Or(err, s.remove(permit))
+}
+
 func sentences(reasons []holdpoint.Reason) string {
 	said := make([]string, len(reasons))
 	for i, r := range reasons {

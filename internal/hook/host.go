@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,9 @@ type Host struct {
 	// what it runs with instead. Others are told by the program's code alone; one that
 	// took no notice of changed arguments would run those that nobody has approved.
 	answers bool
+	// flat says that an entry of its settings is a hook itself, which blocks where it fails
+	// only if the entry says so, and wants an answer each time.
+	flat bool
 	// writes and reads are for a host whose hooks are a file of ours, and not in settings.
 	writes func(command []string, timeout time.Duration) ([]byte, error)
 	reads  func(file []byte) ([]Installed, error)
@@ -77,8 +81,15 @@ var OpenCode = &Host{
 	writes: opencodeWrites, reads: opencodeReads,
 }
 
+// Cursor is https://cursor.com/docs/hooks.
+var Cursor = &Host{
+	Name: "cursor", Title: "Cursor", Unit: time.Second, Patience: 30 * time.Second,
+	Before: "preToolUse", After: []string{"postToolUse", "postToolUseFailure"}, failure: "postToolUseFailure",
+	version: 1, reasons: true, flat: true,
+}
+
 // Hosts are all of them.
-var Hosts = []*Host{ClaudeCode, Codex, GeminiCLI, CopilotCLI, OpenCode}
+var Hosts = []*Host{ClaudeCode, Codex, GeminiCLI, CopilotCLI, OpenCode, Cursor}
 
 // TurnDown writes why a call does not run, where the host looks for it. The program has to
 // end with 2 after it.
@@ -88,10 +99,22 @@ func (h *Host) TurnDown(out, errs io.Writer, why error) {
 	if !h.reasons {
 		return
 	}
-	_ = json.NewEncoder(out).Encode(struct { // without it the model is told less
+	// Without it the model is told less.
+	if h.flat {
+		_ = json.NewEncoder(out).Encode(flatAnswer{"deny", text, text})
+		return
+	}
+	_ = json.NewEncoder(out).Encode(struct {
 		Decision string `json:"permissionDecision"`
 		Reason   string `json:"permissionDecisionReason"`
 	}{"deny", text})
+}
+
+// flatAnswer is what Cursor reads of a hook.
+type flatAnswer struct {
+	Permission string `json:"permission"`
+	User       string `json:"user_message,omitempty"`
+	Model      string `json:"agent_message,omitempty"`
 }
 
 // maxInput bounds what a host says of a call, in bytes.
@@ -101,12 +124,15 @@ const maxInput = 8 << 20
 type said struct {
 	Event      string          `json:"hook_event_name"`
 	Session    string          `json:"session_id"`
+	Talk       string          `json:"conversation_id"` // Cursor's word for a session
 	CallID     string          `json:"tool_use_id"`
 	Tool       string          `json:"tool_name"`
 	Arguments  json.RawMessage `json:"tool_input"`
-	DurationMS int64           `json:"duration_ms"`
+	DurationMS float64         `json:"duration_ms"`
+	Duration   float64         `json:"duration"` // Cursor's, in milliseconds, too
 	Interrupt  bool            `json:"is_interrupt"`
 	Response   json.RawMessage `json:"tool_response"`
+	Failure    string          `json:"failure_type"` // Cursor: error, timeout, permission_denied
 }
 
 // Answer answers one run of a host's hook: what the host says comes from in. What it
@@ -128,7 +154,7 @@ func (g *Gate) Answer(ctx context.Context, h *Host, in io.Reader, out io.Writer,
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("read what the host says: %w", err)
 	}
-	c := Call{Session: s.Session, ID: s.CallID, Tool: s.Tool, Arguments: s.Arguments}
+	c := Call{Session: cmp.Or(s.Session, s.Talk), ID: s.CallID, Tool: s.Tool, Arguments: s.Arguments}
 	if c.Tool == "" || c.Session == "" || c.ID == "" && !h.nameless {
 		return errors.New("the host does not say which tool of which session it calls")
 	}
@@ -143,7 +169,10 @@ func (g *Gate) Answer(ctx context.Context, h *Host, in io.Reader, out io.Writer,
 	}
 	for _, event := range h.After {
 		if s.Event == event {
-			return g.After(ctx, c, s.outcome(h), time.Duration(s.DurationMS)*time.Millisecond)
+			if s.Failure == "permission_denied" {
+				return g.NotRun(ctx, c)
+			}
+			return g.After(ctx, c, s.outcome(h), time.Duration(max(s.DurationMS, s.Duration)*float64(time.Millisecond)))
 		}
 	}
 	return fmt.Errorf("the host tells of %q; %s's hook is for %s and %s", s.Event, h.Title, h.Before, h.After)
@@ -156,7 +185,7 @@ func (s *said) outcome(h *Host) holdpoint.Outcome {
 	}
 	_ = json.Unmarshal(s.Response, &response) // other hosts have a text here
 	switch failed := len(response.Error) > 0 && string(response.Error) != "null"; {
-	case s.Interrupt:
+	case s.Interrupt, s.Failure == "timeout":
 		return holdpoint.Uncertain
 	case s.Event == h.failure || h.nameless && failed:
 		return holdpoint.Failed
@@ -171,6 +200,9 @@ func (g *Gate) before(ctx context.Context, h *Host, c Call, out io.Writer, allow
 	}
 	if !v.Run {
 		return errors.New(v.Why)
+	}
+	if h.flat { // without a word it takes the hook for one that has failed
+		return answered(json.NewEncoder(out).Encode(flatAnswer{Permission: "allow"}))
 	}
 	if !h.answers || !allow && !v.ByPeople {
 		return nil
@@ -188,7 +220,11 @@ func (g *Gate) before(ctx context.Context, h *Host, c Call, out io.Writer, allow
 	answer := struct {
 		Output decision `json:"hookSpecificOutput"`
 	}{decision{h.Before, "allow", reason, v.Changed}}
-	if err := json.NewEncoder(out).Encode(answer); err != nil {
+	return answered(json.NewEncoder(out).Encode(answer))
+}
+
+func answered(err error) error {
+	if err != nil {
 		return fmt.Errorf("answer the host: %w", err)
 	}
 	return nil

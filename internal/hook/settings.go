@@ -17,6 +17,9 @@ type Installed struct {
 	Matcher string // "*" or "" is every tool
 	Command string // a line for a shell
 	Timeout time.Duration
+	// Open says that the host lets the call run where the hook fails, and could be told
+	// not to.
+	Open bool
 }
 
 // ours is in the command of every hook of this host that is ours.
@@ -70,6 +73,33 @@ type settingsMatcher struct {
 	Hooks   []json.RawMessage `json:"hooks"`
 }
 
+// flatHook is an entry of Cursor's settings. Without a matcher it is for every tool.
+type flatHook struct {
+	Command    string `json:"command"`
+	Timeout    int    `json:"timeout,omitempty"`
+	FailClosed bool   `json:"failClosed,omitempty"`
+	Matcher    string `json:"matcher,omitempty"`
+}
+
+// entry is that of our hook for an event.
+func (h *Host) entry(event string, command []string, timeout time.Duration) (json.RawMessage, error) {
+	hook := settingsHook{Type: "command", Command: reports(command), Timeout: int(timeout / h.Unit)}
+	if event == h.Before {
+		hook.Command = Blocks(command)
+		if h.blocks {
+			hook.OnFailure = "block"
+		}
+	}
+	if h.flat {
+		return encode(flatHook{Command: hook.Command, Timeout: hook.Timeout, FailClosed: event == h.Before})
+	}
+	one, err := encode(hook)
+	if err != nil {
+		return nil, err
+	}
+	return encode(settingsMatcher{"*", []json.RawMessage{one}})
+}
+
 // Install returns a host's settings with our hooks in them, each as the only one of ours
 // for its event, which runs the command. Everything else stays, where there may be more.
 func (h *Host) Install(settings []byte, command []string, timeout time.Duration) ([]byte, error) {
@@ -89,18 +119,7 @@ func (h *Host) Install(settings []byte, command []string, timeout time.Duration)
 		}
 	}
 	for _, event := range h.events() {
-		hook := settingsHook{Type: "command", Command: reports(command), Timeout: int(timeout / h.Unit)}
-		if event == h.Before {
-			hook.Command = Blocks(command)
-			if h.blocks {
-				hook.OnFailure = "block"
-			}
-		}
-		one, err := encode(hook)
-		if err != nil {
-			return nil, err
-		}
-		entry, err := encode(settingsMatcher{"*", []json.RawMessage{one}})
+		entry, err := h.entry(event, command, timeout)
 		if err != nil {
 			return nil, err
 		}
@@ -152,6 +171,16 @@ func encode(v any) (json.RawMessage, error) {
 func (h *Host) withoutOurs(entries []json.RawMessage) ([]json.RawMessage, error) {
 	var kept []json.RawMessage
 	for _, raw := range entries {
+		if h.flat {
+			var hook flatHook
+			if err := json.Unmarshal(raw, &hook); err != nil {
+				return nil, fmt.Errorf("an entry of the settings' hooks is not what %s reads: %.80s", h.Title, raw)
+			}
+			if !strings.Contains(hook.Command, h.ours()) {
+				kept = append(kept, raw)
+			}
+			continue
+		}
 		var entry map[string]json.RawMessage
 		var hooks []json.RawMessage
 		if json.Unmarshal(raw, &entry) != nil || json.Unmarshal(entry["hooks"], &hooks) != nil {
@@ -263,8 +292,8 @@ func (h *Host) Hooks(settings []byte) ([]Installed, error) {
 	var found []Installed
 	for _, event := range h.events() {
 		var entries []struct {
-			Matcher string         `json:"matcher"`
-			Hooks   []settingsHook `json:"hooks"`
+			flatHook
+			Hooks []settingsHook `json:"hooks"`
 		}
 		if raw, ok := all.Hooks[event]; ok {
 			if err := json.Unmarshal(raw, &entries); err != nil {
@@ -272,9 +301,14 @@ func (h *Host) Hooks(settings []byte) ([]Installed, error) {
 			}
 		}
 		for _, entry := range entries {
-			for _, hook := range entry.Hooks {
+			hooks := entry.Hooks
+			if h.flat {
+				hooks = []settingsHook{{Command: entry.Command, Timeout: entry.Timeout}}
+			}
+			for _, hook := range hooks {
 				if strings.Contains(hook.Command, h.ours()) {
-					found = append(found, Installed{event, entry.Matcher, hook.Command, time.Duration(hook.Timeout) * h.Unit})
+					open := h.flat && event == h.Before && !entry.FailClosed
+					found = append(found, Installed{event, entry.Matcher, hook.Command, time.Duration(hook.Timeout) * h.Unit, open})
 				}
 			}
 		}
