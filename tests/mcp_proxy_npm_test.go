@@ -224,8 +224,8 @@ func TestProxyBeforeRealServers(t *testing.T) {
 			t.Errorf("the links that are over: %v", over)
 		}
 
-		// Cancelled: the approval goes on waiting. Killed: so does it, the next proxy knows the
-		// task no more, and the same call finds it, once.
+		// Cancelled: the approval goes on waiting. Killed: so does it, and the next proxy goes on
+		// with the task when it is asked for, once.
 		seven, path := write("seven", "7")
 		task = c.task(t, "write_file", seven)
 		a = g.waits("write_file", 6)
@@ -240,11 +240,19 @@ func TestProxyBeforeRealServers(t *testing.T) {
 		c = g.through("server-filesystem", files)
 		d.reviewer(t, 0).approve(a)
 		agent.wait(a.ID)
-		if got := c.fails(t, map[string]any{"do": "get", "task": task}); !strings.Contains(got, "Call the tool again") || there(path) != "" {
-			t.Errorf("the task of a killed proxy: %q", got)
+		if there(path) != "" {
+			t.Error("the task of a killed proxy goes on without being asked for")
 		}
-		if got := c.about(t, "await", c.task(t, "write_file", seven)); got.State.Status != "completed" || there(path) != "7" {
-			t.Errorf("%+v", got)
+		if got := c.about(t, "result", task); got.Result.IsError || there(path) != "7" {
+			t.Errorf("the task of a killed proxy: %+v", got)
+		}
+		c.do(t, map[string]any{"do": "kill"})
+		c = g.through("server-filesystem", files)
+		if got := c.about(t, "result", task); !strings.Contains(text(got.Result), "has run, and succeeded") {
+			t.Errorf("asked for again, of another proxy: %+v", got)
+		}
+		if now := c.about(t, "get", task); now.State.Status != "failed" || there(path) != "7" {
+			t.Errorf("it is %+v", now)
 		}
 		g.waits("write_file", 6)
 

@@ -66,7 +66,7 @@ were approved, once. What became of it is reported. Everything else passes.
 
 A call that waits for people is held for --wait; then the host is told to call
 again with the same arguments. A host that has tasks calls it as one and comes
-back for the result; one that shows links is given the approval's page. When
+back for the result, also after the proxy was started anew; one that shows links is given the approval's page. When
 Holdpoint cannot be asked, nothing runs.
 
 The server's tools are pinned the first time. A tool that is described
@@ -119,7 +119,7 @@ func (m *mcpProxyRun) Run(ctx context.Context, _ *cli) error {
 	}
 	host := mcpproxy.Lines(os.Stdin, os.Stdout)
 	p, err := mcpproxy.New(mcpproxy.Config{
-		Name: m.Name, Gate: gate, Pins: pins, Wait: m.Wait, KeepsConstraints: m.Constraints, FilterResults: m.Filter,
+		Name: m.Name, Gate: gate, Pins: pins, Tasks: strings.TrimSuffix(pins.Path, ".json") + ".tasks", Wait: m.Wait, KeepsConstraints: m.Constraints, FilterResults: m.Filter,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}, host, server)
 	if err == nil {

@@ -69,24 +69,27 @@ func (p *Proxy) begin(ctx context.Context, r *jsonrpc.Request) {
 			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, err.Error()))
 			return
 		}
-		c.id = p.ownID() // the host's is answered now
-		p.mu.Lock()
-		created := c.task.state()
-		p.mu.Unlock()
-		p.reply(ctx, r.ID, map[string]any{"task": created})
 	}
+	p.start(ctx, c, p.called)
+}
+
+// start has a call decided and run, and answers it.
+func (p *Proxy) start(ctx context.Context, c *call, called func(context.Context, *call) *jsonrpc.Response) {
 	p.mu.Lock()
 	p.calls[c.id] = c
 	p.mu.Unlock()
 	p.work.Go(func() {
 		defer c.cancel()
-		a := p.called(ctx, c)
+		a := called(ctx, c)
+		p.announce(ctx, c)
 		p.mu.Lock()
 		delete(p.calls, c.id)
 		p.mu.Unlock()
 		switch {
-		case c.task != nil:
+		case c.task != nil && c.task.told:
 			p.finish(ctx, c.task, a)
+		case c.task != nil:
+			p.drop(c.task)
 		case ctx.Err() == nil: // who has cancelled a call wants no answer
 			p.toHost(ctx, a)
 		}
@@ -164,6 +167,8 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 		}
 		a = answer.Approval
 	}
+	p.keep(ctx, c, a.ID)
+	p.announce(ctx, c)
 	if a.Status == holdpoint.Pending {
 		if a, err = p.await(ctx, c, a); err != nil {
 			return permission{}, err
@@ -226,12 +231,17 @@ func (p *Proxy) known(ctx context.Context, c *call) (*holdpoint.Approval, error)
 		}
 	case "succeeded", "failed":
 	default:
-		// It has begun, here before a crash or in another host, and may have had its effect.
-		return nil, &refusal{approval: a.ID, text: "Not run: this very call was approved and begun before, and nobody knows what became of it (" + a.ID +
-			"). It is not run again until that is on record: " + a.Links.Review}
+		return nil, begun(&a)
 	}
 	p.settled(c)
 	return nil, nil
+}
+
+// begun is the answer to an approved call that has begun, here before a crash or in another
+// host, and may have had its effect.
+func begun(a *holdpoint.Approval) *refusal {
+	return &refusal{approval: a.ID, text: "Not run: this very call was approved and begun before, and nobody knows what became of it (" + a.ID +
+		"). It is not run again until that is on record: " + a.Links.Review}
 }
 
 // settled forgets that the host was to come back for a call.
@@ -260,8 +270,10 @@ func (p *Proxy) await(ctx context.Context, c *call, a *holdpoint.Approval) (*hol
 		case <-waiting.Done():
 		}
 	}()
-	p.tellWaiting(waiting, c, a)
-	p.showLink(ctx, c, a)
+	if a.Status != "" { // else no more is known of it than its id
+		p.tellWaiting(waiting, c, a)
+		p.showLink(ctx, c, a)
+	}
 	done, err := p.Gate.Client.Await(waiting, a.ID)
 	switch {
 	case err == nil:
@@ -326,6 +338,7 @@ func (p *Proxy) run(ctx context.Context, c *call, allowed permission) *jsonrpc.R
 		}
 		return p.refused(ctx, c, context.Cause(ctx))
 	}
+	p.announce(ctx, c)
 	params := p.forwarded(c, allowed)
 	// A cancelled call has begun: its answer is waited for a little longer.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

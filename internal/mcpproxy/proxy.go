@@ -14,9 +14,9 @@
 // what the server asks its host. Tools are listed as the server describes them, but
 // only as an operator has accepted those descriptions (Pins).
 //
-// The package keeps no state of approvals: which approval is of a call is found at
-// Holdpoint, by a name that is made of the call under the agent's key, and that a
-// call runs once is the redemption of its token. It never shows a token to the host
+// The package keeps no state of approvals but which one a task waits for (kept.go): which
+// approval is of a call is found at Holdpoint, by a name that is made of the call under the
+// agent's key, and that a call runs once is the redemption of its token. It never shows a token to the host
 // or the server, never hands the agent's key on, and never takes silence, an error
 // or an answer that it does not understand for a permission.
 package mcpproxy
@@ -52,6 +52,9 @@ type Config struct {
 	// FilterResults has the host see of each result only what the tool's contract lets
 	// the agent see. What cannot be looked at is held back.
 	FilterResults bool
+	// Tasks is the directory by which tasks that wait are found again when the proxy was
+	// started anew; "" for none.
+	Tasks string
 	// Logger takes what an operator has to know; no arguments and no keys.
 	Logger *slog.Logger
 }
@@ -107,6 +110,7 @@ type Proxy struct {
 
 	offersTasks bool // the conversation's version has them
 	tasks       []*task
+	kept        *keptTasks                        // nil where tasks end with the proxy
 	results     map[jsonrpc.ID]context.CancelFunc // requests that wait for a task's result
 	opensLinks  bool                              // the host shows addresses to its user
 	links       map[string]*link                  // that it was asked to show, by approval
@@ -126,8 +130,15 @@ func New(cfg Config, host, server sdk.Connection) (*Proxy, error) {
 	if err := CheckName(cfg.Name); err != nil {
 		return nil, err
 	}
+	var kept *keptTasks
+	if cfg.Tasks != "" {
+		var err error
+		if kept, err = keepTasks(cfg.Tasks, cfg.Gate.Client.Key); err != nil {
+			cfg.Logger.Warn("tasks end with the proxy", "error", err)
+		}
+	}
 	return &Proxy{
-		Config: cfg, host: host, server: server, own: "holdpoint-" + rand.Text() + "-",
+		Config: cfg, kept: kept, host: host, server: server, own: "holdpoint-" + rand.Text() + "-",
 		patient: make(chan struct{}), gone: make(chan struct{}),
 		open: map[jsonrpc.ID]*exchange{}, calls: map[jsonrpc.ID]*call{}, asked: map[string]string{},
 		results: map[jsonrpc.ID]context.CancelFunc{}, links: map[string]*link{},

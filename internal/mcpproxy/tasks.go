@@ -39,8 +39,8 @@ const (
 )
 
 // task is a call that the host has been answered before it is decided, and whose result
-// it comes back for. Tasks end with the conversation: what a host has lost it calls again,
-// and finds the same approval.
+// it comes back for. One that waits for people is found again by a proxy that was started
+// anew (kept.go); any other ends with the conversation.
 type task struct {
 	id      string
 	call    *call
@@ -48,6 +48,7 @@ type task struct {
 	ttl     time.Duration
 	expiry  *time.Timer
 	done    chan struct{} // closed once answer is there
+	told    bool          // the host knows its id; only the call's own goroutine looks
 
 	// Guarded by Proxy.mu.
 	updated time.Time
@@ -108,11 +109,14 @@ func ttlOf(params canon.Value) (time.Duration, error) {
 // errTooManyTasks says that as many calls as there may be are on their way.
 var errTooManyTasks = errors.New("too many calls wait or run as tasks: come back when some of them are over")
 
-// newTask makes a call a task, which ends with its time. It takes the room of the oldest
-// one that is over.
+// newTask makes a call a task.
 func (p *Proxy) newTask(c *call, ttl time.Duration) error {
 	now := time.Now().UTC()
-	t := &task{id: rand.Text(), call: c, created: now, updated: now, ttl: ttl, status: working, done: make(chan struct{})}
+	return p.add(&task{id: rand.Text(), call: c, created: now, updated: now, ttl: ttl, status: working, done: make(chan struct{})})
+}
+
+// add takes a task on. It takes the room of the oldest one that is over.
+func (p *Proxy) add(t *task) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.tasks) >= maxTasks {
@@ -121,11 +125,42 @@ func (p *Proxy) newTask(c *call, ttl time.Duration) error {
 			return errTooManyTasks
 		}
 		p.tasks[oldest].expiry.Stop()
+		if err := p.kept.forget(p.tasks[oldest].id); err != nil {
+			return err
+		}
 		p.tasks = slices.Delete(p.tasks, oldest, oldest+1)
 	}
-	c.task, p.tasks = t, append(p.tasks, t)
-	t.expiry = time.AfterFunc(ttl, func() { p.expired(t) })
+	t.call.task, p.tasks = t, append(p.tasks, t)
 	return nil
+}
+
+// announce answers the host with a call's task, if it has not been yet: before anything is
+// waited for, and before the call runs. From here on its time passes.
+func (p *Proxy) announce(ctx context.Context, c *call) {
+	t := c.task
+	if t == nil || t.told || ctx.Err() != nil {
+		return
+	}
+	own := p.ownID() // the host's is answered now
+	p.mu.Lock()
+	asked := c.id
+	delete(p.calls, asked)
+	c.id, t.told = own, true
+	p.calls[own] = c
+	created := t.state()
+	t.expiry = time.AfterFunc(t.ttl, func() { p.expired(t) })
+	p.mu.Unlock()
+	p.reply(context.WithoutCancel(ctx), asked, map[string]any{"task": created})
+}
+
+// drop forgets a task whose host has cancelled the call before it knew of it.
+func (p *Proxy) drop(t *task) {
+	if err := p.kept.forget(t.id); err != nil {
+		p.Logger.Warn("a task that nobody knows of stays on the disk", "error", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tasks = slices.DeleteFunc(p.tasks, func(other *task) bool { return other == t })
 }
 
 // expired forgets a task whose time is over. One that waits does not run any more, and
@@ -139,6 +174,9 @@ func (p *Proxy) expired(t *task) {
 	}
 	t.call.cancel()
 	t.move(cancelled, "Its time is over.")
+	if err := p.kept.forget(t.id); err != nil {
+		p.Logger.Warn("a task whose time is over stays on the disk", "error", err)
+	}
 	p.tasks = slices.DeleteFunc(p.tasks, func(other *task) bool { return other == t })
 }
 
@@ -195,7 +233,7 @@ func (p *Proxy) reply(ctx context.Context, id jsonrpc.ID, result any) {
 	p.toHost(ctx, &jsonrpc.Response{ID: id, Result: data})
 }
 
-// unknownTask is for a host whose proxy was started anew, too.
+// unknownTask is for a host whose proxy was started anew, too, where the call did not wait.
 const unknownTask = "there is no such task here: its time is over, or the proxy was started anew. Call the tool again with the same arguments: what waits for people, or was approved and has not run, goes on where it was"
 
 // tasked handles a request about tasks. They are the proxy's own: the server never hears
@@ -210,7 +248,14 @@ func (p *Proxy) tasked(ctx context.Context, r *jsonrpc.Request) {
 	}
 	_ = json.Unmarshal(r.Params, &params) // what cannot be read names no task
 	p.mu.Lock()
-	at := slices.IndexFunc(p.tasks, func(t *task) bool { return t.id == params.ID })
+	is := func(t *task) bool { return t.id == params.ID }
+	at := slices.IndexFunc(p.tasks, is)
+	if at < 0 {
+		p.mu.Unlock()
+		p.restore(ctx, params.ID, r.Method == "tasks/cancel")
+		p.mu.Lock()
+		at = slices.IndexFunc(p.tasks, is)
+	}
 	if at < 0 {
 		p.mu.Unlock()
 		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidParams, unknownTask))
@@ -235,6 +280,10 @@ func (p *Proxy) tasked(ctx context.Context, r *jsonrpc.Request) {
 		}
 		if runs {
 			p.cancelAtServer(ctx, t.call)
+		}
+		if err := p.kept.forget(t.id); err != nil {
+			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, "it is cancelled here, but that cannot be noted: a proxy that is started anew would go on with it"))
+			return
 		}
 		p.reply(ctx, r.ID, state)
 	case "tasks/result":

@@ -18,6 +18,7 @@ import (
 type taskHost struct {
 	t     *testing.T
 	conn  sdk.Connection
+	leave func() error
 	count int
 	// What came that is no answer to what was asked.
 	asked   []*jsonrpc.Request
@@ -30,6 +31,7 @@ func (w *workshop) tasking(version, capabilities string, edit func(*Config)) *ta
 	w.t.Helper()
 	in, out := w.open(edit)
 	h := &taskHost{t: w.t, conn: Lines(in, out), answers: map[jsonrpc.ID]*jsonrpc.Response{}}
+	h.leave = func() error { go io.Copy(io.Discard, in); return out.Close() }
 	w.t.Cleanup(func() { go io.Copy(io.Discard, in) })
 	a := h.do("initialize", `{"protocolVersion":"`+version+`","capabilities":`+capabilities+`,"clientInfo":{"name":"h","version":"1"}}`)
 	if got := string(a.Result); a.Error != nil || strings.Contains(got, `"tasks"`) != (version == tasksVersion) {

@@ -8,7 +8,8 @@
 //     "progress": true a line {"progress": {…}} before it for each notification
 //   {"do": "task", "tool", "arguments"}              -> {"task": id}, of a call as a
 //     task; {"do": "await" | "get" | "cancel", "task"} -> {"state", "result"}, as it
-//     was last, with its result where it is over; {"do": "tasks"} -> {"states": […]}
+//     was last, with its result where it is over; {"do": "tasks"} -> {"states": […]};
+//     {"do": "result", "task"} -> {"result"}, of a task of another process, too
 //   {"do": "links"}                                  -> {"links": […], "over": […]},
 //     which it was to show its user, and which of them are over
 //   {"do": "kill"}                                   -> {}, the program is dead
@@ -79,6 +80,8 @@ for await (const line of createInterface({ input: process.stdin })) {
       answer(await running.get(order.task));
     } else if (order.do === "get") {
       answer({ state: await client.experimental.tasks.getTask(order.task) });
+    } else if (order.do === "result") {
+      answer({ result: await client.experimental.tasks.getTaskResult(order.task, CallToolResultSchema) });
     } else if (order.do === "cancel") {
       answer({ state: await client.experimental.tasks.cancelTask(order.task) });
     } else if (order.do === "tasks") {
