@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,10 +32,10 @@ type protectedCall struct {
 	Problems []string
 }
 
-func startProtected(t *testing.T, url, agent, key string) *protected {
+func startProtected(t *testing.T, spm, url, agent, key string) *protected {
 	t.Helper()
 	cmd := exec.Command("node", "agentspm.mjs", url)
-	cmd.Dir, cmd.Env = npmDir, environment("HOLDPOINT_TEST_KEY="+key, "HOLDPOINT_TEST_AGENT="+agent)
+	cmd.Dir, cmd.Env = npmDir, environment("HOLDPOINT_TEST_KEY="+key, "HOLDPOINT_TEST_AGENT="+agent, "AGENT_SPM="+spm)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -78,9 +80,45 @@ func (p *protected) call(t *testing.T, order map[string]any) (got protectedCall)
 
 // Agent-SPM's protect() with our plugin runs what is accepted or approved, once each,
 // reports it, and runs nothing in doubt.
-func TestAgentSPMPlugin(t *testing.T) {
+func TestAgentSPMPlugin(t *testing.T) { testAgentSPM(t, "") }
+
+// TestAgentSPMItself is the same with Agent-SPM's own protect(). Its packages are in no
+// registry, so HOLDPOINT_TEST_AGENT_SPM names a checkout of it.
+func TestAgentSPMItself(t *testing.T) {
+	checkout := os.Getenv("HOLDPOINT_TEST_AGENT_SPM")
+	if checkout == "" {
+		t.Skip("HOLDPOINT_TEST_AGENT_SPM names no checkout of Agent-SPM")
+	}
+	// Its sources as its own build compiles them, and what it takes of a package for ids.
+	dir := t.TempDir()
+	uuid := filepath.Join(dir, "node_modules", "uuid")
+	if err := os.MkdirAll(uuid, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"index.js": `exports.v4 = () => require("node:crypto").randomUUID()`, "index.d.ts": `export function v4(): string`, "package.json": `{"name":"uuid","main":"index.js","types":"index.d.ts"}`,
+	} {
+		if err := os.WriteFile(filepath.Join(uuid, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(filepath.Join(dir, "src"), os.DirFS(filepath.Join(checkout, "core", "src"))); err != nil {
+		t.Fatal(err)
+	}
+	packages, err := filepath.Abs(filepath.Join(npmDir, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runClientTests(t, dir, filepath.Join(packages, ".bin", "tsc"), "--strict", "--skipLibCheck", "--esModuleInterop", "--resolveJsonModule", "--module", "commonjs", "--target", "es2020",
+		"--typeRoots", filepath.Join(packages, "@types"), "--types", "node", "--outDir", filepath.Join(dir, "dist"), filepath.Join("src", "index.ts"))
+	testAgentSPM(t, filepath.Join(dir, "dist", "index.js"))
+}
+
+func testAgentSPM(t *testing.T, spm string) {
 	d := onCalled(t)
-	p := startProtected(t, d.URL, "demo-agent", d.AgentKey)
+	apart := newClientAgent(t, d, clientLanguage{})
+	name := apart.apart()
+	p := startProtected(t, spm, d.URL, name, apart.client.key)
 	blocked := func(order map[string]any, outcome, code string) {
 		t.Helper()
 		if got := p.call(t, order); got.Ran || got.Decision.Outcome != outcome || got.Decision.Reasons[0].Code != code {
@@ -90,7 +128,7 @@ func TestAgentSPMPlugin(t *testing.T) {
 	waiting := func(tool string) string {
 		t.Helper()
 		var own struct{ Approvals []struct{ ID string } }
-		d.agent(t).do("GET", "/v1/approvals?tool_name="+url.QueryEscape(tool), nil).want(t, 200).into(t, &own)
+		apart.client.do("GET", "/v1/approvals?tool_name="+url.QueryEscape(tool), nil).want(t, 200).into(t, &own)
 		if len(own.Approvals) != 1 {
 			t.Fatalf("%s has %d approvals", tool, len(own.Approvals))
 		}
@@ -108,12 +146,12 @@ func TestAgentSPMPlugin(t *testing.T) {
 	id := waiting("spm_payment")
 	reviewer := d.reviewer(t, 0)
 	reviewer.vote(reviewer.get(id), "approve").want(t, 200)
-	d.agent(t).wait(id)
+	apart.client.wait(id)
 	pay["args"] = map[string]any{"to": []any{"a", nil}, "amount": 12.5}
 	if got := p.call(t, pay); !got.Ran || got.Runs != 2 {
 		t.Fatalf("the approved call: %+v", got)
 	}
-	if got := d.agent(t).get(id); got.Execution != "succeeded" {
+	if got := apart.client.get(id); got.Execution != "succeeded" {
 		t.Errorf("its execution is %q", got.Execution)
 	}
 
@@ -121,16 +159,16 @@ func TestAgentSPMPlugin(t *testing.T) {
 	blocked(failing, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
 	id = waiting("spm_failing")
 	reviewer.vote(reviewer.get(id), "approve").want(t, 200)
-	d.agent(t).wait(id)
-	if got := p.call(t, failing); !got.Ran || d.agent(t).get(id).Execution != "failed" {
-		t.Errorf("%+v, its execution is %q", got, d.agent(t).get(id).Execution)
+	apart.client.wait(id)
+	if got := p.call(t, failing); !got.Ran || apart.client.get(id).Execution != "failed" {
+		t.Errorf("%+v, its execution is %q", got, apart.client.get(id).Execution)
 	}
 
 	denied := map[string]any{"tool": "spm_denied", "args": map[string]any{}}
 	blocked(denied, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
 	id = waiting("spm_denied")
 	reviewer.vote(reviewer.get(id), "deny").want(t, 200)
-	d.agent(t).wait(id)
+	apart.client.wait(id)
 	if got := p.call(t, denied); got.Ran || got.Decision.Outcome != "DENY" || got.Decision.Reasons[0].Code != "HOLDPOINT_DENIED" {
 		t.Errorf("%+v", got)
 	}
@@ -155,14 +193,11 @@ func TestAgentSPMPlugin(t *testing.T) {
 	blocked(edited, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
 	id = waiting(edited["tool"].(string))
 	d.reviewer(t, 1).approve(reviewer.edit(reviewer.get(id), map[string]any{"n": 2}).want(t, 200).approval(t))
-	d.agent(t).wait(id)
+	apart.client.wait(id)
 	blocked(edited, "DENY", "arguments_mismatch")
 
 	// Stopped after it was approved, and killed while it runs: what had begun stays so, and
 	// is not run again for the asking.
-	apart := newClientAgent(t, d, clientLanguage{})
-	name := apart.apart()
-	p = startProtected(t, d.URL, name, apart.client.key)
 	last := map[string]any{"tool": newID("spm_last_"), "args": map[string]any{}}
 	blocked(last, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
 	a := apart.opened(last["tool"].(string))
@@ -183,7 +218,7 @@ func TestAgentSPMPlugin(t *testing.T) {
 	if _, err := io.WriteString(p.in, canonical(t, second)+"\n"); err != nil || p.out.Scan() {
 		t.Errorf("it was to be killed: %v, %s", err, p.out.Text())
 	}
-	p = startProtected(t, d.URL, name, apart.client.key)
+	p = startProtected(t, spm, d.URL, name, apart.client.key)
 	blocked(second, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
 	if got := apart.client.get(a.ID).Execution; got != "redeemed" {
 		t.Errorf("its execution is %q", got)
