@@ -356,7 +356,7 @@ func exampleCall(op operation) (string, error) {
 	if err := e.Encode(op.example); err != nil {
 		return "", fmt.Errorf("write the example of %s: %w", op.path, err)
 	}
-	return "curl \"$HOLDPOINT_URL" + documented(op.path) + "\" -H \"Authorization: Bearer $HOLDPOINT_API_KEY\" \\\n  -H 'Content-Type: application/json' --data-binary @- <<'END'\n" + body.String() + "END", nil
+	return "curl \"$HOLDPOINT_URL" + documented(op.path) + "\" -H @agent.key \\\n  -H 'Content-Type: application/json' --data-binary @- <<'END'\n" + body.String() + "END", nil
 }
 
 // Name and Doc let the template read a parameter.

@@ -1,7 +1,10 @@
-auth="Authorization: Bearer $HOLDPOINT_API_KEY" json="Content-Type: application/json"
+umask 077 # The key goes to curl in a file: what is in its arguments, everybody on the machine can read.
+auth=$(mktemp) json="Content-Type: application/json"
+trap 'rm -f "$auth"' EXIT
+printf 'Authorization: Bearer %s\n' "$HOLDPOINT_API_KEY" >"$auth"
 
 # 1. Propose. An Idempotency-Key lets it be sent again: the answer is the same, and nobody is asked twice.
-answer=$(curl -sS --fail-with-body "$HOLDPOINT_URL/v1/pre-tool-check" -H "$auth" -H "$json" -H "Idempotency-Key: invoice-42" -d '{
+answer=$(curl -sS --fail-with-body "$HOLDPOINT_URL/v1/pre-tool-check" -H @"$auth" -H "$json" -H "Idempotency-Key: invoice-42" -d '{
   "tool_name": "send_payment", "tool_category": "write", "authorization_state": "authenticated", "risk_domain": "finance",
   "evidence_refs": ["invoice:42"], "proposed_arguments": {"amount": 12.5, "to": "Paper & Pens Ltd."}, "recommended_route": "defer"}')
 id=$(printf %s "$answer" | jq -r .approval.id)
@@ -10,7 +13,7 @@ printf %s "$answer" | jq -r '"waits for \(.approval.requirements[0].role): \(.ap
 # 2. Wait. Each answer is held until something changes, for 25 seconds at most.
 status=pending
 while [ "$status" = pending ]; do
-  answer=$(curl -sS --fail-with-body "$HOLDPOINT_URL/v1/approvals/$id?wait=25" -H "$auth") || exit 1
+  answer=$(curl -sS --fail-with-body "$HOLDPOINT_URL/v1/approvals/$id?wait=25" -H @"$auth") || exit 1
   status=$(printf %s "$answer" | jq -r .status)
 done
 printf %s "$answer" | jq -e '.status == "approved" and .execution == "none"' >&2 || {
@@ -18,6 +21,6 @@ printf %s "$answer" | jq -e '.status == "approved" and .execution == "none"' >&2
 
 # 3. Redeem the token. Pay only after the 200, and then report what became of it.
 printf %s "$answer" | jq '{token: .resumption_token, tool_name, arguments: {amount: 12.5, to: "Paper & Pens Ltd."}}' |
-  curl -sS --fail-with-body "$HOLDPOINT_URL/v1/tokens/redeem" -H "$auth" -H "$json" -d @- >&2 || exit 1
+  curl -sS --fail-with-body "$HOLDPOINT_URL/v1/tokens/redeem" -H @"$auth" -H "$json" -d @- >&2 || exit 1
 echo "paid 12.50 to Paper & Pens Ltd."
-curl -sS --fail-with-body "$HOLDPOINT_URL/v1/executions" -H "$auth" -H "$json" -d "{\"approval_id\": \"$id\", \"outcome\": \"succeeded\"}" >&2
+curl -sS --fail-with-body "$HOLDPOINT_URL/v1/executions" -H @"$auth" -H "$json" -d "{\"approval_id\": \"$id\", \"outcome\": \"succeeded\"}" >&2
