@@ -79,7 +79,7 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 	if err := a.Changes.RequireApproval(ctx, by, r.Kind, rule, r.ByGroup...); err != nil {
 		return plain(err)
 	}
-	fmt.Fprintf(terminal, "changes of %s wait for %d × %s from now on\n", admin.ChangeWords(r.Kind), rule.Needed, rule.Role)
+	fmt.Fprintf(terminal, "changes of %s wait for %d × %s from now on\n", store.ChangeWords(r.Kind), rule.Needed, rule.Role)
 	people, err := c.opened.People.List(ctx)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (f *changesFree) Run(ctx context.Context, c *cli) error {
 	if err := a.Changes.NoApproval(ctx, by, f.Kind, f.Reason); err != nil {
 		return plain(err)
 	}
-	fmt.Fprintf(terminal, "changes of %s come into force at once again\n", admin.ChangeWords(f.Kind))
+	fmt.Fprintf(terminal, "changes of %s come into force at once again\n", store.ChangeWords(f.Kind))
 	return nil
 }
 

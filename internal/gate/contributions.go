@@ -256,7 +256,7 @@ func MayWithdraw(a approval.Approval, by engine.Actor, person engine.Person) boo
 		return false
 	}
 	// Of a change of what is set up, those who gain by it are on the requesting side as well.
-	author := person.Identity != "" && slices.Contains(a.Plan.Excluded, person.Identity) && !store.ByEntries(kindOfRuleTool(a.Call.Tool))
+	author := person.Identity != "" && slices.Contains(a.Plan.Excluded, person.Identity) && !store.ByEntries(store.ChangeUnder(a.Call.Tool))
 	return author || a.RequestedBy.Kind == by.Kind && a.RequestedBy.ID == by.ID && by.ID != ""
 }
 

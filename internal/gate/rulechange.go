@@ -20,25 +20,10 @@ import (
 // DialectChange is of changes of the rules: people propose them, by no door for calls.
 const DialectChange = "change"
 
-// ruleTools are the names under which changes of the rules wait, by the kind of document. No
-// agent's call has one of them.
-var ruleTools = map[string]string{
-	store.PolicyDocument: "holdpoint.policy", store.ContractsDocument: "holdpoint.contracts",
-	store.RolesChange: "holdpoint.roles", store.RoutingChange: "holdpoint.routing", store.SettingsChange: "holdpoint.settings",
-	store.EndpointsChange: "holdpoint.endpoints", store.RetentionChange: "holdpoint.retention",
-}
-
-// ruleWords say what a kind of changes is of.
-var ruleWords = map[string]string{
-	store.PolicyDocument: "the policy", store.ContractsDocument: "the tool contracts",
-	store.RolesChange: "roles", store.RoutingChange: "routing", store.SettingsChange: "settings",
-	store.EndpointsChange: "where notifications go", store.RetentionChange: "what is kept from being erased",
-}
-
 // reservedTool reports whether a name is one of those, however it is spelt.
 func reservedTool(name string) bool {
-	for _, tool := range ruleTools {
-		if strings.EqualFold(strings.TrimSpace(name), tool) {
+	for _, kind := range store.ChangeKinds() {
+		if strings.EqualFold(strings.TrimSpace(name), store.ChangeTool(kind)) {
 			return true
 		}
 	}
@@ -65,7 +50,7 @@ type RuleChange struct {
 }
 
 // What is what would change, in words.
-func (r RuleChange) What() string { return ruleWords[r.Kind] }
+func (r RuleChange) What() string { return store.ChangeWords(r.Kind) }
 
 // arguments are the change as people approve it.
 func (r RuleChange) arguments() canon.Value {
@@ -109,8 +94,8 @@ func ruleChange(doc canon.Value) (r RuleChange, p Proposal, err error) {
 		Reason: field("reason"), From: moment("effective_from"), Until: moment("effective_until"), Author: field("author"),
 		Difference: field("difference"), Simulation: field("simulation"),
 	}
-	tool, known := ruleTools[r.Kind]
-	if !known || err != nil {
+	tool := store.ChangeTool(r.Kind)
+	if tool == "" || err != nil {
 		return r, p, errors.New("the sealed document is no change of the rules")
 	}
 	p = Proposal{
@@ -172,7 +157,7 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 		return none, &access.Refusal{Kind: access.Invalid, Code: "difference_too_long", Detail: fmt.Sprintf("The difference has %d bytes, and nobody reads more than %d. Change it in several steps.", len(r.Difference), maxDifference)}
 	}
 	args := r.arguments()
-	document := canon.Object(canon.Member{Name: "tool", Value: canon.String(ruleTools[r.Kind])}, canon.Member{Name: "arguments", Value: args})
+	document := canon.Object(canon.Member{Name: "tool", Value: canon.String(store.ChangeTool(r.Kind))}, canon.Member{Name: "arguments", Value: args})
 	_, p, err := ruleChange(document)
 	if err != nil {
 		return none, err
@@ -270,20 +255,10 @@ func RuleChangeOf(a approval.Approval, document []byte) (r RuleChange, ok bool) 
 			return r, true
 		}
 	}
-	r.Kind = kindOfRuleTool(a.Call.Tool)
+	r.Kind = store.ChangeUnder(a.Call.Tool)
 	return r, true
 }
 
 // ChangeUnder is what is changed by what waits under a tool's name, in words; "" where the name
 // is one of a tool.
-func ChangeUnder(tool string) string { return ruleWords[kindOfRuleTool(tool)] }
-
-// kindOfRuleTool is the kind of changes that wait under a name; "" for any other name.
-func kindOfRuleTool(tool string) string {
-	for kind, name := range ruleTools {
-		if name == tool {
-			return kind
-		}
-	}
-	return ""
-}
+func ChangeUnder(tool string) string { return store.ChangeWords(store.ChangeUnder(tool)) }

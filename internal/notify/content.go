@@ -20,6 +20,9 @@ func newContent(publicURL string, a approval.Approval, what approval.Notificatio
 		Kind: what.Kind, At: now, ApprovalID: a.ID, Tool: a.Call.Tool, Agent: a.Call.AgentID, Environment: a.Call.Environment,
 		Status: string(a.Status), Outcome: string(a.Decision.Outcome), Deadline: a.State.Deadline, Link: link(publicURL, "/approvals/"+a.ID), Self: link(publicURL, "/v1/approvals/"+a.ID), Message: sentence(a, what),
 	}
+	if what := store.ChangeWords(store.ChangeUnder(a.Call.Tool)); what != "" {
+		n.About = "change of " + what
+	}
 	if len(a.Decision.Findings) > 0 {
 		n.Reason = a.Decision.Findings[0].Message
 	}
@@ -47,6 +50,9 @@ func link(publicURL, path string) string {
 
 // sentence says it in words that are all ours.
 func sentence(a approval.Approval, what approval.Notification) string {
+	if change := store.ChangeWords(store.ChangeUnder(a.Call.Tool)); change != "" {
+		return changeSentence(a.Status, what.Kind, change)
+	}
 	if what.Kind == engine.NotifyDecided {
 		switch a.Status {
 		case approval.Approved:
@@ -61,6 +67,23 @@ func sentence(a approval.Approval, what approval.Notification) string {
 		}
 	}
 	return what.Kind.Traits().Message
+}
+
+// changeSentence says it of a change of the rules, which is no call.
+func changeSentence(ended approval.Status, kind engine.NotificationKind, change string) string {
+	switch {
+	case kind == engine.NotifyOpened:
+		return "A change of " + change + " waits for a decision."
+	case kind != engine.NotifyDecided || ended == approval.Pending:
+		return kind.Traits().Message
+	case ended == approval.Approved:
+		return "It comes into force, at the time that it names or at once."
+	case ended == approval.Expired:
+		return "Its time is up: everything stays as it is."
+	case ended == approval.Cancelled:
+		return "It was taken back: everything stays as it is."
+	}
+	return "Everything stays as it is."
 }
 
 // NewTest is the content of a notification that tries an endpoint.

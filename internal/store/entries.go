@@ -32,6 +32,37 @@ func ChangeKinds() []string {
 	return []string{PolicyDocument, ContractsDocument, RolesChange, RoutingChange, SettingsChange, EndpointsChange, RetentionChange}
 }
 
+// changeTools are the names under which changes wait, by their kind. No agent's call has one of
+// them.
+var changeTools = map[string]string{
+	PolicyDocument: "holdpoint.policy", ContractsDocument: "holdpoint.contracts",
+	RolesChange: "holdpoint.roles", RoutingChange: "holdpoint.routing", SettingsChange: "holdpoint.settings",
+	EndpointsChange: "holdpoint.endpoints", RetentionChange: "holdpoint.retention",
+}
+
+// changeWords say what a kind of changes is of.
+var changeWords = map[string]string{
+	PolicyDocument: "the policy", ContractsDocument: "the tool contracts", RolesChange: "roles", RoutingChange: "routing", SettingsChange: "settings",
+	EndpointsChange: "where notifications go", RetentionChange: "what is kept from being erased",
+}
+
+// ChangeTool is the name under which changes of a kind wait; "" for no kind.
+func ChangeTool(kind string) string { return changeTools[kind] }
+
+// ChangeWords say what changes of a kind are of: "the policy".
+func ChangeWords(kind string) string { return changeWords[kind] }
+
+// ChangeUnder is the kind of changes that wait under a tool's name; "" where the name is one of
+// a tool.
+func ChangeUnder(tool string) string {
+	for kind, name := range changeTools {
+		if name == tool {
+			return kind
+		}
+	}
+	return ""
+}
+
 // Entry is what becomes of one thing that is set up, and what it was: a change of something
 // that was otherwise by then is not made. It holds ids and no names, so that nothing of it has to be
 // erased.

@@ -37,7 +37,7 @@ func Digest(id string, notifications []Notification) Notification {
 		if n.At.After(d.At) {
 			d.At = n.At
 		}
-		if n.Tool != "" {
+		if n.Tool != "" && n.About == "" {
 			tools[n.Tool] = true
 		}
 		if n.Kind.Traits().Waits && !n.Deadline.IsZero() && (next.IsZero() || n.Deadline.Before(next)) {
@@ -69,16 +69,18 @@ func byUrgency(a, b Notification) int {
 	return cmp.Or(a.Deadline.Compare(b.Deadline), a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 }
 
-// group is what one agent does with one tool.
+// group is what one agent does with one tool, or what is proposed of the rules.
 type group struct {
-	Tool, Agent string
-	Items       []Notification
+	Tool, Agent, About string
+	Items              []Notification
 }
 
 // name is the group's heading, made visible.
 func (g group) name() string {
 	tool, agent := visible(g.Tool, maxName), visible(g.Agent, maxName)
 	switch {
+	case g.About != "":
+		return visible(withArticle(g.About), maxName)
 	case tool == "" && agent == "":
 		return "Others"
 	case tool == "":
@@ -101,7 +103,7 @@ func grouped(items []Notification) (groups []group, more int) {
 		i := slices.IndexFunc(groups, func(g group) bool { return g.Tool == n.Tool && g.Agent == n.Agent })
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, group{Tool: n.Tool, Agent: n.Agent})
+			groups = append(groups, group{Tool: n.Tool, Agent: n.Agent, About: n.About})
 		}
 		groups[i].Items = append(groups[i].Items, n)
 	}

@@ -25,6 +25,7 @@ type Notification struct {
 	Tool        string
 	Agent       string
 	Environment string
+	About       string // "change of the policy", where people propose it and no agent calls a tool; "" else
 	Reason      string // the first finding's message
 	Status      string // the approval's
 	Outcome     string // of the audit vocabulary

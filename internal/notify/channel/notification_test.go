@@ -27,7 +27,7 @@ func TestNoticeHasNoPlaceForSecrets(t *testing.T) {
 	text, at := reflect.TypeFor[string](), reflect.TypeFor[time.Time]()
 	want := map[string]reflect.Type{
 		"ID": text, "Kind": reflect.TypeFor[engine.NotificationKind](), "At": at, "ApprovalID": text, "Tool": text, "Agent": text,
-		"Environment": text, "Reason": text, "Status": text, "Outcome": text, "Stage": text, "Deadline": at, "Link": text,
+		"Environment": text, "About": text /* a kind of changes, in words of ours */, "Reason": text, "Status": text, "Outcome": text, "Stage": text, "Deadline": at, "Link": text,
 		"Message": text, "Self": text /* an address without a query, as Link is */, "Items": reflect.TypeFor[[]Notification](),
 	}
 	notice := reflect.TypeFor[Notification]()

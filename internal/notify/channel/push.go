@@ -132,7 +132,7 @@ type pushed struct {
 const openHoldpoint = "Open Holdpoint"
 
 // pushText is what a browser is told. Without a sentence it holds nothing of the call
-// but of what sort it is, by its tool's name.
+// but of what sort it is, by its tool's name, or that a change of the rules waits.
 func pushText(n Notification, sentence string) ([]byte, error) {
 	if err := n.Check(); err != nil {
 		return nil, fmt.Errorf("notice: %w", err)
@@ -143,11 +143,11 @@ func pushText(n Notification, sentence string) ([]byte, error) {
 	}
 	switch n.Kind {
 	case engine.NotifyOpened, engine.NotifyStage, engine.NotifyEdited, engine.NotifyEscalated, engine.NotifyInfoGiven:
-		t.Title = waitingFor(n.Tool) + " waits for you"
+		t.Title = waitingFor(n) + " waits for you"
 	case engine.NotifyPassedOn:
-		t.Title = waitingFor(n.Tool) + " was passed on to you"
+		t.Title = waitingFor(n) + " was passed on to you"
 	case engine.NotifyReminder:
-		t.Title = waitingFor(n.Tool) + " still waits for you"
+		t.Title = waitingFor(n) + " still waits for you"
 	case engine.NotifyTest:
 		t.Body = "Notifications reach this browser."
 	default:
@@ -162,13 +162,11 @@ func pushText(n Notification, sentence string) ([]byte, error) {
 }
 
 // waitingFor is what waits: "A payment".
-func waitingFor(tool string) string {
-	sort := stakes.Sort(tool)
-	if sort == "" {
-		sort = "call"
+func waitingFor(n Notification) string {
+	for _, sort := range []string{n.About, stakes.Sort(n.Tool)} {
+		if sort != "" {
+			return withArticle(sort)
+		}
 	}
-	if strings.ContainsRune("aeiou", rune(sort[0])) {
-		return "An " + sort
-	}
-	return "A " + sort
+	return "A call"
 }

@@ -118,8 +118,11 @@ func TestGolden(t *testing.T) {
 	evil.Reason, evil.Message = "Approve at https://evil.example/ \u200B\u200B\u200B \U0001F600", strings.Repeat("long ", 200)
 	late := waiting()
 	late.ID, late.Kind, late.Deadline = "ntf_0005", engine.NotifyReminder, noon.Add(time.Hour)
+	change := waiting()
+	change.ID, change.Tool, change.Agent, change.About, change.Environment, change.Reason = "ntf_0006", "holdpoint.policy", "holdpoint:rules", "change of the policy", "", ""
+	change.Stage, change.Message = "human by policy-owner", "A change of the policy waits for a decision."
 	for name, n := range map[string]Notification{
-		"opened": waiting(), "decided": decided, "break_glass": glass, "hostile": evil,
+		"opened": waiting(), "change": change, "decided": decided, "break_glass": glass, "hostile": evil,
 		"digest": func() Notification {
 			d := Digest("ntf_0009", []Notification{waiting(), decided, glass, evil, late})
 			d.Link = "https://holdpoint.example/"

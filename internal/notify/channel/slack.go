@@ -204,6 +204,9 @@ func sections(items []Notification) []string {
 // not plain text, so the tool is named only if its name can mean nothing else.
 func fallback(n Notification) string {
 	text := title(n)
+	if n.About != "" {
+		return escape(text + ": " + visible(n.About, maxName))
+	}
 	harmless := n.Tool != "" && len(n.Tool) <= maxName
 	for _, c := range n.Tool {
 		harmless = harmless && (c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')

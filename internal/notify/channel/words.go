@@ -32,7 +32,10 @@ func title(n Notification) string {
 // subject is a title with what it is about.
 func subject(n Notification) string {
 	s := title(n)
-	if n.Tool != "" {
+	switch {
+	case n.About != "":
+		s += ": " + visible(n.About, maxSubject)
+	case n.Tool != "":
 		s += ": " + visible(n.Tool, maxSubject)
 	}
 	if n.Environment != "" {
@@ -51,8 +54,12 @@ func facts(n Notification) []fact {
 			list = append(list, fact{label, visible(text, limit)})
 		}
 	}
-	add("Tool", n.Tool, maxName)
-	add("Agent", n.Agent, maxName)
+	if n.About != "" { // no agent calls a tool
+		add("About", withArticle(n.About), maxName)
+	} else {
+		add("Tool", n.Tool, maxName)
+		add("Agent", n.Agent, maxName)
+	}
 	add("Environment", n.Environment, maxName)
 	add("Stage", n.Stage, maxName)
 	add("Status", n.Status, maxName)
@@ -81,6 +88,14 @@ func line(n Notification) string {
 		s += ": " + visible(n.Message, maxName)
 	}
 	return s
+}
+
+// withArticle is a thing with its article: "A payment".
+func withArticle(thing string) string {
+	if thing != "" && strings.ContainsRune("aeiou", rune(thing[0])) {
+		return "An " + thing
+	}
+	return "A " + thing
 }
 
 func clock(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
