@@ -45,7 +45,8 @@ func (a auditDoor) auditReports() []operation {
 			method: "GET", path: "/v1/audit/reports/{name}", summary: "A report of a period, as rows", scope: identity.ScopeAudit, out: report.ListPage{},
 			statuses: []int{200}, problems: []int{400, 401, 403, 404, 422, 503}, handle: a.listReport,
 			detail: "The console's page, its CSV file and this have the same rows. With format=csv the answer is the whole file, and that it was exported is on record; it has no end when something went wrong on the way.",
-			query:  append(slices.Clone(period), parameter{"format", "json, the default, or csv."}, parameter{"cursor", "next_cursor of the page before. Name the same since and until with it."}, parameter{"limit", "1 to 1000; 100 when left out."}),
+			query: append(slices.Clone(period), parameter{"format", "json, the default, or csv."}, parameter{"cursor", "next_cursor of the page before. Name the same since and until with it."}, parameter{"limit", "1 to 1000; 100 when left out."},
+				parameter{"person", "The id, the address or the name of one person: in the report of approvals, of who decided them. The reports of executions, keys and policies are about nobody, and refuse it."}),
 		},
 	}
 }
@@ -108,6 +109,7 @@ func (a auditDoor) listReport(c *call) error {
 	var q report.ListQuery
 	err := (parameters{
 		"since": day(&q.Since), "until": day(&q.Until), "format": oneOf(&format, "json", "csv"), "cursor": anyText(&q.Cursor), "limit": whole(&q.Limit, 1, report.MaxListPage),
+		"person": anyText(&q.Person),
 	}).read(c.r.URL.Query())
 	if err != nil {
 		return err

@@ -12,6 +12,9 @@ import (
 	"holdpoint/web/views"
 )
 
+// approvalsReport is the report of the decisions, of which the history tells more.
+const approvalsReport = "approvals"
+
 // otherReports are the reports that are no lists, with the questions that they answer.
 var otherReports = []views.ReportLink{
 	{Title: "Access", URL: "/audit/access", Asks: "Who can approve what, now or at a moment of the past, with which second factors, and since when."},
@@ -43,10 +46,12 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	name := r.PathValue("name")
 	l, _ := report.FindList(name)
 	v := views.ListReport{Frame: h.site.frame(p, l.Title, "audit"), Form: form, Name: name, Title: l.Title, Asks: l.Asks, None: l.None}
-	v.Form.Periods = periods(h.site.clock().UTC(), "/audit/reports/"+name, form)
+	person := strings.TrimSpace(query.Get("person"))
+	v.Form.Query, v.OfPeople, v.Decided = person, l.OfPeople(), l.Name == approvalsReport
+	v.Form.Periods = periods(h.site.clock().UTC(), "/audit/reports/"+name, v.Form)
 	var found report.ListPage
 	if err == nil {
-		found, err = h.reports.List(r.Context(), name, report.ListQuery{Since: since, Until: until, Cursor: query.Get("after"), Count: true})
+		found, err = h.reports.List(r.Context(), name, report.ListQuery{Since: since, Until: until, Cursor: query.Get("after"), Count: true, Person: person})
 	}
 	detail, is := refused(err)
 	if failure != "" {
@@ -59,13 +64,23 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	if err != nil {
 		return err
 	}
-	v.Form.JSON = jsonURL("/audit/reports/"+name, form, found.Since, found.Until)
+	v.Form.JSON = jsonURL("/audit/reports/"+name, v.Form, found.Since, found.Until)
 	v.Form.Since, v.Form.Until = "", "" // links have moments: the form shows days
 	fillPeriod(&v.Form, found.Since, found.Until)
 	v.Ready, v.Since, v.Until, v.Gaps = true, found.Since, found.Until, found.Gaps
 	v.Found, v.More = min(found.Found, report.ListCounted), found.Found > report.ListCounted
 	listView(&v, found)
 	here := url.Values{"since": {found.Since.Format(time.RFC3339Nano)}, "until": {found.Until.Format(time.RFC3339Nano)}}
+	if person != "" {
+		here.Set("person", person)
+	}
+	if v.Decided {
+		told := url.Values{"since": {v.Form.Since}, "until": {v.Form.Until}}
+		if person != "" {
+			told.Set("by", person)
+		}
+		v.History = "/history?" + told.Encode()
+	}
 	v.Exact = views.Exact{Since: here.Get("since"), Until: here.Get("until")}
 	if query.Get("after") != "" {
 		v.First = "/audit/reports/" + name + "?" + here.Encode()
@@ -162,6 +177,9 @@ func periods(now time.Time, path string, chosen views.ReportForm) []views.Period
 		if chosen.Zone != "" {
 			q.Set("zone", chosen.Zone)
 		}
+		if chosen.Query != "" {
+			q.Set("person", chosen.Query)
+		}
 		links = append(links, views.PeriodLink{Label: one.label, URL: path + "?" + q.Encode(), Here: chosen.Since == day(one.first) && chosen.Until == day(one.last)})
 	}
 	return links
@@ -173,7 +191,7 @@ func (h *reportHandler) listFile(w http.ResponseWriter, r *http.Request, p engin
 	name := r.PathValue("name")
 	file := newDownload(w, "text/csv; charset=utf-8", "holdpoint-"+name+".csv")
 	if err == nil {
-		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until}, file, file.Flush)
+		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until, Person: r.PostForm.Get("person")}, file, file.Flush)
 	}
 	if detail, is := refused(err); is && !file.begun {
 		return h.showList(w, r, p, r.PostForm, detail)

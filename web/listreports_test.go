@@ -49,6 +49,13 @@ func TestListReportPages(t *testing.T) {
 		if q := r.listed[len(r.listed)-1]; q.Since != time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) || q.Until != time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC) || !q.Count {
 			t.Errorf("%s: asked for %+v", l.Name, q)
 		}
+		of := c.get("/audit/reports/" + l.Name + "?since=2026-11-01&until=2026-11-05&person=+ada")
+		if has := strings.Contains(of.body, `<input type="search" name="person" value="ada"`); has != l.OfPeople() || r.listed[len(r.listed)-1].Person != "ada" {
+			t.Errorf("%s: offers to narrow it to a person: %t, %+v", l.Name, has, r.listed[len(r.listed)-1])
+		}
+		if has := strings.Contains(of.body, `href="/history?by=ada&amp;since=2026-11-01&amp;until=2026-11-05"`); has != (l.Name == "approvals") {
+			t.Errorf("%s: leads to the history: %t", l.Name, has)
+		}
 		r.list = report.ListPage{}
 		c.get("/audit/reports/"+l.Name).want(t, http.StatusOK, `data-testid="list-empty"`, l.None, "0 rows")
 	}

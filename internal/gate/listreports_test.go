@@ -60,6 +60,13 @@ func TestListsHaveTheirColumns(t *testing.T) {
 			t.Errorf("%s: %v", l.Name, page.Rows) // ada has two accounts, and ben two duties
 		}
 	}
+	// Of one person, by name or id, whatever the case.
+	for who, want := range map[string]int{"ADA": 1, " ada ": 1, "ben": 0, "ad": 0, "%": 0} {
+		page, err := h.Reports.List(ctx, "approvals", report.ListQuery{Person: who, Count: true})
+		if err != nil || len(page.Rows) != want || page.Found != want {
+			t.Errorf("decided by %q: %d rows, %d counted, %v; want %d", who, len(page.Rows), page.Found, err, want)
+		}
+	}
 }
 
 func TestListRefusals(t *testing.T) {
@@ -69,7 +76,7 @@ func TestListRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		q          report.ListQuery
-	}{{"nothing", "not_found", report.ListQuery{}}, {"roles", "bad_cursor", report.ListQuery{Cursor: "x"}}, {"roles", "period_too_long", long}, {"roles", "period", report.ListQuery{Since: h.now().Add(time.Hour)}}} {
+	}{{"nothing", "not_found", report.ListQuery{}}, {"roles", "bad_cursor", report.ListQuery{Cursor: "x"}}, {"keys", "bad_query", report.ListQuery{Person: "ada"}}, {"roles", "period_too_long", long}, {"roles", "period", report.ListQuery{Since: h.now().Add(time.Hour)}}} {
 		if _, err := h.Reports.List(ctx, c.name, c.q); code(err) != c.want {
 			t.Errorf("%s, %+v: %v, want %s", c.name, c.q, err, c.want)
 		}

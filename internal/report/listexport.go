@@ -30,6 +30,9 @@ func (s Reports) ExportList(ctx context.Context, by access.By, name string, q Li
 	}
 	q.Since, q.Until = page.Since, page.Until
 	details := map[string]any{"as": ListFile, "report": name, "format": "csv", "since": page.Since, "until": page.Until}
+	if q.Person != "" {
+		details["person"] = q.Person
+	}
 	if err := s.recordList(ctx, by, "EXPORT_BEGUN", "Somebody exports a report.", details); err != nil {
 		return err
 	}

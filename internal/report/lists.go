@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"holdpoint/internal/access"
@@ -68,6 +69,9 @@ type ListQuery struct {
 	Cursor       string
 	Limit        int // 0 means 100
 	Count        bool
+	// Person is the id, the address or the name of whom the rows are to be about: in the
+	// report of approvals, who decided them. "" is everybody.
+	Person string
 }
 
 // ListPage is a page of a report.
@@ -105,8 +109,11 @@ func FindList(name string) (l List, ok bool) {
 	return List{}, false
 }
 
-// List is a page of a report that is a list. Refusals are not_found (404), bad_cursor and
-// those of periods.
+// OfPeople reports whether the list can be narrowed to one person.
+func (l List) OfPeople() bool { return store.ListOfPeople(l.Name) }
+
+// List is a page of a report that is a list. Refusals are not_found (404), bad_cursor,
+// bad_query and those of periods.
 func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, error) {
 	l, ok := FindList(name)
 	if !ok {
@@ -130,8 +137,13 @@ func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, 
 	if q.Limit <= 0 {
 		q.Limit = listPage
 	}
+	q.Person = strings.TrimSpace(q.Person)
+	if q.Person != "" && !l.OfPeople() {
+		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "This report is not about people: leave out the person."}
+	}
 	wanted := store.ListQuery{
-		List: l.Name, Since: page.Since, Until: page.Until, After: q.Cursor, Limit: min(q.Limit, MaxListPage), Admin: access.AdminRole, Auditor: access.AuditorRole,
+		Person: q.Person,
+		List:   l.Name, Since: page.Since, Until: page.Until, After: q.Cursor, Limit: min(q.Limit, MaxListPage), Admin: access.AdminRole, Auditor: access.AuditorRole,
 	}
 	found, err := s.Store.Reports.List(ctx, wanted)
 	if errors.Is(err, store.ErrNotFound) {

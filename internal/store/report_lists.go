@@ -18,6 +18,9 @@ type ListQuery struct {
 	// After is Listing.Next of the page before; "" for the first page.
 	After string
 	Limit int
+	// Person is the id, the address or the name of whom the rows are about; "" is everybody.
+	// It is for lists with ListOfPeople only.
+	Person string
 	// Admin and Auditor are the roles that administer and that read everything.
 	Admin, Auditor string
 }
@@ -40,8 +43,8 @@ func (s Reports) List(ctx context.Context, q ListQuery) (Listing, error) {
 		return found, ErrNotFound
 	}
 	err = s.reading(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT * FROM (`+sql+`) AS listed WHERE `+inTheirPlace+` ORDER BY at, key LIMIT $7`,
-			q.Since, q.Until, at, key, q.Admin, q.Auditor, q.Limit+1)
+		rows, err := tx.Query(ctx, `SELECT * FROM (`+sql+`) AS listed WHERE `+inTheirPlace+ofPerson(q)+` ORDER BY at, key LIMIT $7`,
+			q.Since, q.Until, at, key, q.Admin, q.Auditor, q.Limit+1, q.Person)
 		if err != nil {
 			return err
 		}
@@ -78,8 +81,8 @@ func (s Reports) CountList(ctx context.Context, q ListQuery, most int) (n int, e
 		return 0, ErrNotFound
 	}
 	err = s.reading(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM (`+sql+`) AS listed WHERE `+inTheirPlace+` LIMIT $7) AS first_rows`,
-			q.Since, q.Until, q.Since, "", q.Admin, q.Auditor, most+1).Scan(&n)
+		return tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM (`+sql+`) AS listed WHERE `+inTheirPlace+ofPerson(q)+` LIMIT $7) AS first_rows`,
+			q.Since, q.Until, q.Since, "", q.Admin, q.Auditor, most+1, q.Person).Scan(&n)
 	})
 	return n, translate(err)
 }
@@ -87,6 +90,19 @@ func (s Reports) CountList(ctx context.Context, q ListQuery, most int) (n int, e
 // inTheirPlace are the rows after a cursor. Each of reportLists takes of the parameters
 // what it needs: the period ($1, $2), where the page begins ($3), the two roles ($5, $6).
 const inTheirPlace = `(at, key) > ($3::timestamptz, $4::text) AND $1::timestamptz <= $3 AND $1 < $2::timestamptz AND $5::text <> $6::text`
+
+// ListOfPeople reports whether each row of a list names people by whom the list can be narrowed.
+func ListOfPeople(list string) bool { return reportPeople[list] != "" }
+
+// ofPerson narrows a list to rows about the person ($8).
+func ofPerson(q ListQuery) string {
+	column := reportPeople[q.List]
+	if column == "" {
+		return ` AND $8::text IS NOT NULL`
+	}
+	return ` AND ($8::text = '' OR string_to_array(listed.` + column + `, ', ') &&
+		ARRAY(SELECT p.id FROM people p WHERE p.id = $8 OR lower(p.email) = lower($8) OR lower(p.name) = lower($8)))`
+}
 
 // reading runs what a report reads, of one moment, which may take longer than what
 // calls wait for.

@@ -16,6 +16,11 @@ var reportLists = map[string]string{
 	"access-reviews": accessesReviewed,
 }
 
+// reportPeople are the columns with the ids of those whom a row is about.
+var reportPeople = map[string]string{
+	"roles": "person_id", "approvals": "decided_by_id", "duties": "person_id", "break-glass": "person_id", "factors": "person_id", "access-reviews": "person_id",
+}
+
 const (
 	// eventOpened adds to events e what an event says, and who did it.
 	eventOpened = ` CROSS JOIN LATERAL (SELECT convert_from(e.body, 'UTF8')::json AS body) b

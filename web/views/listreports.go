@@ -29,6 +29,11 @@ type ListReport struct {
 	// Found is how many rows there are; More says that there are more than are counted.
 	Found int
 	More  bool
+	// OfPeople says that the report can be narrowed to a person, and Decided that this is who
+	// decided.
+	OfPeople, Decided bool
+	// History is where the same approvals are with what each call was to do, "" for none.
+	History string
 	// First and Next are addresses, or "".
 	First, Next string
 }
