@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,7 +27,10 @@ func (h *policyHandler) register(mux *http.ServeMux) {
 }
 
 func (h *policyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	v := h.view(p)
+	v, err := h.view(r.Context(), p)
+	if err != nil {
+		return err
+	}
 	if v.Query = strings.TrimSpace(r.URL.Query().Get("q")); v.Policy != nil && v.Query != "" {
 		v.Policy.Rules = slices.DeleteFunc(v.Policy.Rules, func(rule views.Rule) bool { return !rule.Matches(v.Query) })
 	}
@@ -34,11 +38,14 @@ func (h *policyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pe
 }
 
 // view shows what is in force at this moment.
-func (h *policyHandler) view(p engine.Person) views.Policies {
+func (h *policyHandler) view(ctx context.Context, p engine.Person) (views.Policies, error) {
 	in, now := h.site.inForce(), h.site.clock()
 	v := views.Policies{Frame: h.site.frame(p, "Policies", "policies"), Digest: in.Digest, History: h.site.ruleChanges != nil, Try: views.Try{Environment: "dev", Arguments: "{}"}}
 	if h.site.ruleChanges != nil && access.MayAdminister(p) {
-		_, takes := h.site.ruleChanges.TakesApproval(kinds[0].Value)
+		_, takes, err := h.site.ruleChanges.TakesApproval(ctx, kinds[0].Value)
+		if err != nil {
+			return v, err
+		}
 		v.Propose, v.ByFile = takes, !takes
 	}
 	for line := range strings.Lines(in.Problem) {
@@ -54,7 +61,7 @@ func (h *policyHandler) view(p engine.Person) views.Policies {
 		v.HasContracts, v.ContractsDigest = true, in.Contracts.Digest()
 		v.Contracts, v.ContractsFile = contractRows(in.Contracts, in.ContractsFile), views.Text(string(in.ContractsFile))
 	}
-	return v
+	return v, nil
 }
 
 func policyView(b *policy.Bundle, file []byte, now time.Time) views.Policy {
@@ -82,7 +89,10 @@ func policyView(b *policy.Bundle, file []byte, now time.Time) views.Policy {
 // try says what the policy alone would decide of a call. Nothing is
 // recorded, and nothing runs.
 func (h *policyHandler) try(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	v := h.view(p)
+	v, err := h.view(r.Context(), p)
+	if err != nil {
+		return err
+	}
 	v.Try = views.Try{
 		Tool: strings.TrimSpace(r.PostForm.Get("tool")), Arguments: r.PostForm.Get("arguments"),
 		Environment: strings.TrimSpace(r.PostForm.Get("environment")), Request: strings.TrimSpace(r.PostForm.Get("request")),
