@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -68,5 +69,49 @@ func TestBrowserInboxRows(t *testing.T) {
 	b.click(testid("drop-view") + ` button`)
 	b.until("no saved view", `document.querySelector("[data-testid=saved-views]") === null`)
 	b.fits("/?q=" + prefix)
+	b.clean()
+}
+
+// TestBrowserInboxOfMany: of more calls than ever fitted on one page the one that is due
+// first is the first, also if it came last, and links lead to each of the others.
+func TestBrowserInboxOfMany(t *testing.T) {
+	d := onWaiting(t)
+	name := newID("many_")
+	calls := make([]approval, 205)
+	together(8, func(k int) {
+		for i := k; i < len(calls); i += 8 {
+			calls[i] = d.agent(t).hold(name, map[string]any{"n": i})
+		}
+	})
+	soon := d.agent(t).hold("soon_"+name, nil)
+	defer together(8, func(k int) {
+		for i := k; i < len(calls); i += 8 {
+			d.agent(t).cancel(calls[i].ID)
+		}
+	})
+	b := openBrowser(t, d.URL)
+	b.signIn(d.Reviewers[2])
+	b.open("/?q=" + name)
+	b.sees(testid("inbox-total"), "206 ")
+	const rows = `[...document.querySelectorAll("[data-row]")].map(e => e.dataset.row).join()`
+	seen := map[string]bool{}
+	for first := true; ; first = false {
+		ids := strings.Split(b.eval(rows), ",")
+		if first && ids[0] != soon.ID {
+			t.Errorf("the first is %s, and %s is due first", ids[0], soon.ID)
+		}
+		for _, id := range ids {
+			seen[id] = true // twice, where its deadline moved by milliseconds when it was first settled
+		}
+		if b.eval(`document.querySelector("#main a[rel=next]") === null`) == "true" {
+			break
+		}
+		b.click("#main a[rel=next]")
+		b.until("the next page", loaded+` && document.querySelector("[data-row]") !== null && `+rows+` !== `+quote(strings.Join(ids, ",")))
+	}
+	if len(seen) != 206 {
+		t.Errorf("the pages have %d calls, want 206", len(seen))
+	}
+	d.agent(t).cancel(soon.ID)
 	b.clean()
 }

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"html"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +35,17 @@ var widths = []int{1440, 390}
 type shownPage struct {
 	name, path string
 	as         person
-	missing    bool // and its status says so
+	refused    bool // and its status says so
+	// then leads on from the path to what has no address of its own; nil for nothing.
+	then func(b *browser)
+}
+
+// noPages are what the console answers a GET with that is no page to look at.
+var noPages = map[string]string{
+	"/approvals/{id}/arguments": "a file", "/audit/access.csv": "a file", "/audit/events/{id}/document": "a file", "/static/": "files", "/sw.js": "a script",
+	"/live": "a stream", "/approvals/{id}/live": "a stream", "/login/sso/{provider}": "leads to the provider", "/login/sso/{provider}/callback": "comes from the provider",
+	"/login/sso/{provider}/sign-out": "leads to the provider", "/verify/sso": "leads to the provider",
+	"/login/verify": "second-step, which /login leads to",
 }
 
 // TestBrowserPages opens every page of the console, on a desk and on a phone, light and
@@ -52,7 +64,8 @@ func TestBrowserPages(t *testing.T) {
 	d := startDev(t, nil)
 	var shown []string
 	browsers := map[string]*browser{}
-	for _, p := range d.pages(t) {
+	all := d.pages(t)
+	for _, p := range all {
 		if !only.MatchString(p.name) {
 			continue
 		}
@@ -66,6 +79,9 @@ func TestBrowserPages(t *testing.T) {
 		}
 		b.open(p.path)
 		b.until(p.name, loaded)
+		if p.then != nil {
+			p.then(b)
+		}
 		for _, width := range widths {
 			b.do(chromedp.EmulateViewport(int64(width), 900))
 			for _, scheme := range []string{"light", "dark"} {
@@ -83,15 +99,61 @@ func TestBrowserPages(t *testing.T) {
 				}
 			}
 		}
-		if p.missing {
+		if p.refused {
 			b.complaints = nil
 		}
 	}
 	for _, b := range browsers {
 		b.clean()
 	}
+	if *onlyThis == "" {
+		eachPageIsShown(t, all)
+	}
 	if *screens != "" {
 		writeIndex(t, shown)
+	}
+}
+
+// eachPageIsShown looks in the console's sources for the addresses of pages: whoever adds one
+// adds it here, too.
+func eachPageIsShown(t *testing.T, shown []shownPage) {
+	t.Helper()
+	files, err := filepath.Glob("../web/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sources: %v", err)
+	}
+	var source []byte
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, text...)
+	}
+	routes := 0
+	for _, m := range regexp.MustCompile(`HandleFunc\("GET ([^"]*)"( ?\+ ?(\w+))?`).FindAllStringSubmatch(string(source), -1) {
+		route := m[1]
+		if name := m[3]; name != "" && route == "" { // a constant
+			value := regexp.MustCompile(`\b` + name + `\s*= "([^"]+)"`).FindStringSubmatch(string(source))
+			if value == nil {
+				t.Errorf("the address %s is nowhere", name)
+				continue
+			}
+			route = value[1]
+		} else if name != "" { // one of several
+			route += "{form}"
+		}
+		routes++
+		pattern := regexp.MustCompile("^" + regexp.MustCompile(`\\\{[^/]*?\\\}`).ReplaceAllString(regexp.QuoteMeta(strings.TrimSuffix(route, "{$}")), `[^/]+`) + "$")
+		if noPages[route] == "" && !slices.ContainsFunc(shown, func(p shownPage) bool { path, _, _ := strings.Cut(p.path, "?"); return pattern.MatchString(path) }) {
+			t.Errorf("nobody looks at the page %s", route)
+		}
+	}
+	if routes < 50 {
+		t.Errorf("%d addresses were found, which are too few", routes)
 	}
 }
 
@@ -152,6 +214,7 @@ func asked(tool, category, domain string, args map[string]any) map[string]any {
 func (d *dev) pages(t *testing.T) []shownPage {
 	t.Helper()
 	must(t, nil, "", "changes", "require", "contracts", "--role", "policy-owner", "--data", d.dir)
+	approver := d.newPerson(t, "--role", "policy-owner")
 	agent, ada, ben := d.agent(t), d.Reviewers[0], d.as(t, d.Reviewers[1])
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(newID("signing")), 0o600); err != nil {
@@ -184,7 +247,46 @@ func (d *dev) pages(t *testing.T) []shownPage {
 	agent.propose(event("drop_database", "refuse", map[string]any{"database": "prod"}))
 
 	owner := d.Owner
-	var pages []shownPage
+	var change struct {
+		ID string `json:"approval_id"`
+	}
+	d.admin(t).do("POST", "/v1/admin/changes", map[string]any{"kind": "contracts", "reason": "Refunds name their order.", "text": "tool_contracts:\n  refund_payment:\n    allowed_request_tags: []\n    allowed_response_fields: [refund_id, status, amount]\n"}).want(t, http.StatusOK).into(t, &change)
+	d.asksForValues(t)
+	supplied, ofSession := agent.checked("order", map[string]any{"item": "desk", "pieces": 3}, header{"Holdpoint-Session", "month-end"}), "/sessions/demo-agent/month-end"
+	later := agent.submit(asked("send_email", "write", "customer_support", map[string]any{"to": []any{"cyd@example.com"}, "subject": "Later", "body": "There is time."}))
+	d.reviewer(t, 0).do("POST", "/approvals/"+later.ID+"/snooze", url.Values{"for": {"30m"}}).want(t, http.StatusSeeOther)
+	linked := must(t, nil, "", "user", "invite", "newcomer@example.com", "--role", "reviewer", "--data", d.dir)
+	welcome := regexp.MustCompile(`/welcome/\S+`).FindString(linked)
+	events := d.admin(t).events(url.Values{"approval_id": {denied.ID}})
+	if welcome == "" || len(events) == 0 {
+		t.Fatalf("a link is %q, and there are %d events", linked, len(events))
+	}
+	// fill writes into a page's fields, presses a button and waits for what comes.
+	fill := func(fields map[string]string, button, comes string) func(*browser) {
+		return func(b *browser) {
+			for field, text := range fields {
+				b.put(field, text)
+			}
+			b.click(button)
+			b.visible(comes)
+		}
+	}
+	fillAfter := func(link string, fields map[string]string, button, comes string) func(*browser) {
+		return func(b *browser) { b.click(link); fill(fields, button, comes)(b) }
+	}
+	pages := []shownPage{ // the owner has proved who they are just now
+		{name: "key-made", path: "/keys/new", as: owner, then: fill(map[string]string{"[name=agent]": "demo-agent", "[name=label]": "billing"}, testid("key-new")+" .primary", testid("key-made"))},
+		{name: "person-link", path: "/people/new", as: owner, then: fill(map[string]string{"[name=email]": "gus@example.com"}, testid("person-new")+" .primary", testid("person-link"))},
+		{name: "authenticator", path: "/account", as: owner, then: fill(nil, `form[action="/account/totp"] button`, testid("totp-secret"))},
+		{name: "policy-look", path: "/policies/propose?kind=contracts", as: owner, then: fill(map[string]string{
+			"textarea": "tool_contracts:\n  send_email:\n    allowed_request_tags: []\n    allowed_response_fields: [message_id]\n", "[name=reason]": "Mails tell their id.",
+		}, "button[value=look]", testid("seen-change"))},
+		{name: "edit-look", path: "/approvals/" + cards["payment"].ID, as: ada, then: fillAfter(testid("edit"), map[string]string{`[name="argument:amount"]`: "1200.00", testid("reason"): "The invoice says so."}, testid("review-edit"), testid("save-edit"))},
+		{name: "together-done", path: "/inbox/together?" + url.Values{"id": alike[3:]}.Encode(), as: ada, then: fill(nil, testid("approve"), testid("results"))},
+		{name: "card-change", path: "/approvals/" + change.ID, as: approver},
+		{name: "inbox-empty", path: "/", as: d.newPerson(t, "--role", "gardener")},
+		{name: "second-step", path: "/login", then: fill(map[string]string{"[name=email]": d.Reviewers[fay].Email, "[name=password]": d.Reviewers[fay].Password}, "main button[type=submit]", "input[name=code]")},
+	}
 	for _, name := range slices.Sorted(maps.Keys(cards)) {
 		pages = append(pages, shownPage{name: "card-" + name, path: "/approvals/" + cards[name].ID, as: ada})
 	}
@@ -200,7 +302,12 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"history", "/history", ada},
 		{"history-part", "/history?part=me", d.Reviewers[1]},
 		{"history-search", "/history?tool=refund_payment&outcome=denied", ada},
-		{"together", "/inbox/together?" + url.Values{"id": alike}.Encode(), ada},
+		{"inbox-snoozed", "/?snoozed=1", ada},
+		{"together", "/inbox/together?" + url.Values{"id": alike[:3]}.Encode(), ada},
+		{"session", ofSession, ada},
+		{"answer", "/approvals/" + supplied.ID + "/answer", ada},
+		{"verify", "/verify", ada},
+		{"passed-on-form", "/approvals/" + cards["payment"].ID + "/pass-on", ada},
 		{"ended", "/approvals/" + denied.ID, ada},
 		{"account", "/account", ada},
 		{"components", "/components", ada},
@@ -210,14 +317,18 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"card-form", "/approvals/" + cards["payment"].ID + "/questions", ada},
 		{"grant-form", "/approvals/" + cards["payment"].ID + "/grant", ada},
 		{"policies", "/policies", owner},
+		{"policies-search", "/policies?q=refund", owner},
+		{"policy-by-file", "/policies/propose?kind=policy", owner},
 		{"policy-propose", "/policies/propose?kind=contracts", owner},
 		{"policy-history", "/policies/history", owner},
 		{"agents", "/agents", owner},
+		{"agent", "/agents/demo-agent", owner},
 		{"admin", "/admin", owner},
 		{"people", "/people", owner},
 		{"person", "/people/" + everybody.People[0].ID, owner},
 		{"person-new", "/people/new", owner},
-		{"welcome", "/welcome/aaaaaaaaaaaaaaaaaaaaaaaaaa", ada},
+		{"welcome", welcome, person{}},
+		{"welcome-over", "/welcome/aaaaaaaaaaaaaaaaaaaaaaaaaa", ada},
 		{"keys", "/keys", owner},
 		{"key-new", "/keys/new", owner},
 		{"key", "/keys/key_" + d.AgentKey[len("hp_"):][:26], owner},
@@ -229,6 +340,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"notifications", "/notifications", owner},
 		{"endpoint", "/notifications/endpoints/" + regexp.MustCompile(`end_[0-9a-z]+`).FindString(added), owner},
 		{"audit", "/audit", owner},
+		{"event", "/audit/events/" + events[0].ID, owner},
 		{"checkpoints", "/audit/checkpoints", owner},
 		{"access", "/audit/access", owner},
 		{"reviewers", "/audit/reviewers", owner},
@@ -244,5 +356,38 @@ func (d *dev) pages(t *testing.T) []shownPage {
 	} {
 		pages = append(pages, shownPage{name: p.name, path: p.path, as: p.as})
 	}
-	return append(pages, shownPage{name: "not-found", path: "/approvals/apr_none", as: ada, missing: true})
+	return append(pages,
+		shownPage{name: "documentation", path: "/docs"},
+		shownPage{name: "forbidden", path: "/admin", as: ada, refused: true},
+		shownPage{name: "not-found", path: "/approvals/apr_none", as: ada, refused: true},
+	)
+}
+
+// asksForValues adds a rule to the policy of a dev: orders lack their cost center.
+func (d *dev) asksForValues(t *testing.T) {
+	t.Helper()
+	file := filepath.Join(d.dir, "policy.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, found := strings.Cut(regexp.MustCompile(`(?m)^version: .*$`).ReplaceAllString(string(text), `version: "with-orders"`), "\nrules:\n")
+	if !found {
+		t.Fatalf("the policy has no rules: %s", text)
+	}
+	rule := `
+rules:
+  - id: orders
+    description: An order names its cost center.
+    match: {tool_name: order, environment: "*"}
+    outcome: REQUIRE_APPROVAL
+    approver_role: reviewer
+    approval: {ask: {type: object, properties: {cost_center: {type: string, title: Cost center, minLength: 4}}, required: [cost_center]}}
+`
+	if err := os.WriteFile(file, []byte(before+rule+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, settleWithin, "the policy in force", func() bool {
+		return strings.Contains(string(d.admin(t).do("GET", "/v1/admin/rules", nil).Body), `"with-orders"`)
+	})
 }

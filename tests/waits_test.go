@@ -34,6 +34,7 @@ routing:
     - {tool: "lost_*", role: surgeon, needed: 1, expires_in: 2s}
     - {tool: "hours_*", role: reviewer, needed: 1, within: 30m, expires_in: 2h, calendar: rare}
     - {tool: "glass_*", role: security-approver, needed: 2, expires_in: 1h}
+    - {tool: "soon_*", role: reviewer, needed: 1, expires_in: 30m}
     - {tool: "orders_*", role: reviewer, needed: 2, expires_in: 1h}
   default: {role: reviewer, needed: 1, expires_in: 1h}
 `
@@ -263,8 +264,15 @@ func TestTwoGroups(t *testing.T) {
 			t.Errorf("%v: %+v", order, got)
 		}
 	}
+	// Neither the card nor the policy's page puts one group before the other.
+	const both = "1 of finance-approver and 1 of security-approver"
+	b, a := openBrowser(t, d.URL), propose()
+	b.signIn(d.Owner)
+	b.open("/policies")
+	b.sees(testid("rules")+" tr", both)
+	b.open("/approvals/" + a.ID)
+	b.sees(testid("path"), both)
 	// Two of one group are one place: the second is not needed, and takes nobody's.
-	a := propose()
 	d.reviewer(t, dina).approve(a)
 	d.reviewer(t, emil).vote(a, "approve").want(t, 409, "not_needed")
 	d.reviewer(t, cleo).approve(a)

@@ -60,6 +60,14 @@ const (
 	maxRoleShown     = admin.MaxAccessDecisions
 )
 
+// reviewsPart is the part of the console that access reviews are a tab of.
+func reviewsPart(p engine.Person) string {
+	if access.MayAdminister(p) {
+		return "admin"
+	}
+	return "audit"
+}
+
 // mineOnly is whose lines somebody may see: "" for all.
 func mineOnly(p engine.Person) string {
 	if access.ReadsEverything(p) {
@@ -73,7 +81,7 @@ func (h *accessReviewHandler) list(w http.ResponseWriter, r *http.Request, p eng
 	if err != nil {
 		return err
 	}
-	v := views.AccessReviews{Frame: h.site.frame(p, "Access reviews", "audit"), MayStart: access.ReadsEverything(p)}
+	v := views.AccessReviews{Frame: h.site.frame(p, "Access reviews", reviewsPart(p)), MayStart: access.ReadsEverything(p)}
 	v.Notice = h.site.flash(w, r)
 	for _, one := range list {
 		v.Rows = append(v.Rows, accessReviewRow(one, now))
@@ -113,7 +121,7 @@ func (h *accessReviewHandler) page(r *http.Request, p engine.Person) (views.Acce
 	}
 	name := h.site.names(r.Context(), s.StartedBy, s.EndedBy)
 	v := views.AccessReviewPage{
-		Frame: h.site.frame(p, views.Visible(s.Title), "audit"), AccessReviewRow: accessReviewRow(s.AccessReview, s.Now),
+		Frame: h.site.frame(p, views.Visible(s.Title), reviewsPart(p)), AccessReviewRow: accessReviewRow(s.AccessReview, s.Now),
 		Since: s.Since, Until: s.Until, StartedAt: s.StartedAt, StartedBy: name(s.StartedBy), Roles: s.Roles, EndedAt: s.EndedAt, EndedBy: name(s.EndedBy),
 		Incomplete: s.Incomplete, Digest: s.Digest, Changed: s.Changed, MayManage: access.ReadsEverything(p), Held: len(s.Held()),
 	}
@@ -246,7 +254,7 @@ func (h *accessReviewHandler) renderNew(w http.ResponseWriter, r *http.Request, 
 	}
 	f := r.PostForm
 	v := views.NewAccessReview{
-		Frame: h.site.frame(p, "Start an access review", "audit"), Known: known, Failure: failure,
+		Frame: h.site.frame(p, "Start an access review", reviewsPart(p)), Known: known, Failure: failure,
 		Name: f.Get("title"), Due: f.Get("due"), Roles: f.Get("roles"), Reviewer: f.Get("reviewer"), RoleReviewers: f.Get("role_reviewers"), Alternate: f.Get("alternate"),
 		Since: f.Get("since"), Until: f.Get("until"),
 	}

@@ -146,7 +146,7 @@ func (h *accountHandler) enrolTOTP(w http.ResponseWriter, r *http.Request, p eng
 	if err != nil {
 		return err
 	}
-	return h.site.render(w, r, http.StatusOK, views.EnrolmentPage(views.Enrolment{Frame: h.site.frame(p, "Authenticator app", "account"), Secret: e.Secret, QR: views.NewQR(e.QR)}))
+	return h.site.render(w, r, http.StatusOK, views.EnrolmentPage(views.Enrolment{Frame: h.site.frame(p, "Set up an authenticator app", "account"), Secret: e.Secret, QR: views.NewQR(e.QR)}))
 }
 
 func (h *accountHandler) confirmTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -155,7 +155,7 @@ func (h *accountHandler) confirmTOTP(w http.ResponseWriter, r *http.Request, p e
 	if errors.As(err, &refusal) && (refusal.Code == "verification_failed" || refusal.Kind == access.RateLimited) {
 		// The app has the secret already; showing it again would show it to
 		// whoever happens to have the session.
-		v := views.Enrolment{Frame: h.site.frame(p, "Authenticator app", "account"), Failure: "That is not the code that the app shows now. Wait for the next one."}
+		v := views.Enrolment{Frame: h.site.frame(p, "Set up an authenticator app", "account"), Failure: "That is not the code that the app shows now. Wait for the next one."}
 		if refusal.Kind == access.RateLimited {
 			v.Failure = refusal.Detail
 			retryAfter(w, refusal)

@@ -7,6 +7,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
+	"holdpoint/internal/gate"
 	"holdpoint/internal/report"
 	"holdpoint/web/views"
 )
@@ -57,6 +58,8 @@ func describeEvent(e engine.Event, name func(string) string) eventText {
 	}
 	attempt := attemptWords[e.Type]
 	switch {
+	case e.Type == engine.Decided && gate.ChangeUnder(e.ToolName) != "":
+		t.Sentence = "A change of " + gate.ChangeUnder(e.ToolName) + " was proposed, " + orSome(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
 	case e.Type == engine.Decided:
 		t.Sentence = nameOr(e.AgentID, name, "An agent") + " called " + orSome(e.ToolName, "a tool") + ", " + orSome(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
 	case e.Type == engine.ToolContract && action == "":
@@ -216,6 +219,9 @@ func serviceActor(a engine.Actor) string {
 }
 
 func callWords(e engine.Event, name func(string) string) string {
+	if what := gate.ChangeUnder(e.ToolName); what != "" {
+		return "the change of " + what
+	}
 	call := "the call of " + orSome(e.ToolName, "a tool")
 	if e.ToolName == "" && e.AgentID == "" {
 		return "a call"
