@@ -20,6 +20,7 @@ import (
 type auditCommand struct {
 	Export auditExport `cmd:"" help:"Write the audit log, or a part of it, to a file."`
 	Pack   auditPack   `cmd:"" help:"Write an evidence pack: one HTML file that tells what happened, with the proof in it."`
+	Report auditReport `cmd:"" help:"Answer what auditors ask of a period: who got which role, what was approved by whom, and more."`
 	Verify auditVerify `cmd:"" help:"Check an export, or a served log, against the log's public key; needs no server."`
 }
 
