@@ -18,14 +18,14 @@ type keyFile struct {
 	service       kms.Service // nil for none
 }
 
-// keyFile is a file that a command reads or writes. Of the settings it takes the KMS.
+// keyFile is a file that a command reads or writes. Of the settings it takes the KMS, and reads no other.
 func (c *cli) keyFile(setting, path string) (keyFile, error) {
 	f := keyFile{setting: setting, path: path}
-	cfg, err := config.Load(c.Config, os.Environ())
-	if err != nil || cfg.KMS == "" {
+	address, err := config.KMS(c.Config, os.Environ())
+	if err != nil || address == "" {
 		return f, err
 	}
-	if f.service, err = kms.Open(cfg.KMS); err != nil {
+	if f.service, err = kms.Open(address); err != nil {
 		return f, fmt.Errorf("kms: %w", err)
 	}
 	return f, nil

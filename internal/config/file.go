@@ -43,6 +43,30 @@ func (c *Config) readFile(path string) error {
 	return nil
 }
 
+// KMS is the setting kms alone, for a command that reads or writes a file of keys: what else is set,
+// or is set wrongly, has nothing to do with it. A file that cannot be read may have it, and is refused.
+func KMS(path string, environ []string) (string, error) {
+	for _, pair := range environ {
+		if value, is := strings.CutPrefix(pair, "HOLDPOINT_KMS="); is && value != "" {
+			return value, nil
+		}
+	}
+	if path == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
+	if err != nil {
+		return "", fmt.Errorf("read the configuration, for its kms: %w", err)
+	}
+	var only struct {
+		KMS string `yaml:"kms"`
+	}
+	if err := yaml.Unmarshal(data, &only); err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("%s: %s", path, inWords(err))
+	}
+	return only.KMS, nil
+}
+
 var wrongType = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \S+|value) of type (\S+)`)
 
 // inWords keeps the first line of a YAML error: position and cause, without the excerpt

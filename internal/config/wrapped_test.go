@@ -254,3 +254,34 @@ func TestSecretsOfOthersAreOpened(t *testing.T) {
 		t.Errorf("a new file without the KMS: %v", err)
 	}
 }
+
+// A command that writes a file of keys reads where the KMS is, and stumbles over nothing else.
+func TestKMSAlone(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct {
+		path, env, want, fails string
+	}{
+		"nothing":              {"", "HOLDPOINT_LISTN=x", "", ""},
+		"by variable":          {"", "HOLDPOINT_KMS=unix:///a", "unix:///a", ""},
+		"by file":              {file("a.yaml", "listn: 1\ntoken_ttl: soon\nkms: unix:///b\n"), "HOLDPOINT_TOKEN_TTL=x", "unix:///b", ""},
+		"the variable wins":    {file("b.yaml", "kms: unix:///b\n"), "HOLDPOINT_KMS=unix:///a", "unix:///a", ""},
+		"an empty file":        {file("c.yaml", ""), "", "", ""},
+		"no file, no need":     {filepath.Join(dir, "gone"), "HOLDPOINT_KMS=unix:///a", "unix:///a", ""},
+		"a file that is gone":  {filepath.Join(dir, "gone"), "", "", "for its kms"},
+		"a file that is none":  {file("d.yaml", "kms: [\n"), "", "", "d.yaml: [1:6]"},
+		"kms that is no text":  {file("e.yaml", "kms: {a: 1}\n"), "", "", "e.yaml: "},
+		"a list for a setting": {file("f.yaml", "- kms\n"), "", "", "f.yaml: "},
+	} {
+		got, err := KMS(c.path, []string{c.env})
+		if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
