@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"net/netip"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,12 +20,38 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
+	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
 )
 
 // where says which database an administrative command works on.
 type where struct {
-	Data string `help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_ADMIN_URL says where." type:"path" placeholder:"DIR"`
+	Data     string `help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_ADMIN_URL says where." type:"path" placeholder:"DIR"`
+	Operator string `name:"operator-key" help:"File with an operator’s own key (“key create --kind admin --label NAME”): the audit log names that, and not the login on this machine." type:"path" env:"HOLDPOINT_OPERATOR_KEY_FILE" placeholder:"FILE"`
+}
+
+// operator is who runs the command, for the audit log: whose key was given, or whose login it is. A key
+// proves who it is to nobody but the log: the database's owner may do everything without.
+func (w where) operator(ctx context.Context, s *store.Store) (engine.Actor, error) {
+	if w.Operator == "" {
+		return operator(), nil
+	}
+	text, err := os.ReadFile(w.Operator)
+	if err != nil {
+		return engine.Actor{}, fmt.Errorf("--operator-key: %w", err)
+	}
+	p, err := identity.NewKeys(ctx, s).Authenticate(ctx, strings.TrimSpace(string(text)))
+	switch {
+	case errors.Is(err, identity.ErrUnknown):
+		return engine.Actor{}, fmt.Errorf("--operator-key: %s has no key of this installation, or one that is revoked or has expired (“holdpoint key list”)", w.Operator)
+	case err != nil:
+		return engine.Actor{}, fmt.Errorf("--operator-key: %w", err)
+	case p.Kind != access.AdminKey || !slices.Contains(p.Scopes, identity.ScopeAdmin):
+		return engine.Actor{}, errors.New("--operator-key: want a key of kind admin with the scope admin (“holdpoint key create --kind admin --label NAME”)")
+	}
+	actor := p.Actor()
+	actor.Channel = "cli"
+	return actor, nil
 }
 
 // open opens the database as the role that owns it; with seals, so that it can
@@ -164,11 +192,16 @@ func readDevFile(dir string) (devFile, error) {
 
 // operator is whoever runs this command, for the audit log.
 func operator() engine.Actor {
-	user := os.Getenv("USER")
-	if user == "" {
-		user = fmt.Sprintf("uid %d", os.Getuid())
+	name := os.Getenv("USER")
+	if by := os.Getenv("SUDO_USER"); by != "" && os.Geteuid() == 0 {
+		name = by // who became root for it
 	}
-	return engine.Actor{Kind: engine.ServiceActor, ID: user, Channel: "cli"}
+	if name == "" {
+		if login, err := user.Current(); err == nil {
+			name = login.Username
+		}
+	}
+	return engine.Actor{Kind: engine.ServiceActor, ID: cmp.Or(name, fmt.Sprintf("uid %d", os.Getuid())), Channel: "cli"}
 }
 
 // administers opens the database for changes.
@@ -215,21 +248,26 @@ func (w approvable) holding(ctx context.Context, c *cli, as administers) (*admin
 // administration opens the database for changes by whoever runs the command. It is open
 // until the command ends.
 func (w where) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
-	return c.administrationOf(w.open(ctx, c, false))
+	return c.administrationOf(ctx, w, false)
 }
 
 // sealedAdministration is administration of what is kept encrypted, such as the
 // addresses and secrets of endpoints.
 func (w where) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
-	return c.administrationOf(w.open(ctx, c, true))
+	return c.administrationOf(ctx, w, true)
 }
 
-func (c *cli) administrationOf(s *store.Store, err error) (*admin.Admin, access.By, error) {
+func (c *cli) administrationOf(ctx context.Context, w where, seals bool) (*admin.Admin, access.By, error) {
+	s, err := w.open(ctx, c, seals)
 	if err != nil {
 		return nil, access.By{}, err
 	}
 	c.opened = s
-	return admin.New(admin.Config{Store: s, Owner: true, AllowPrivate: c.allowPrivate, PublicURL: c.publicURL, MailLink: c.mailLink, Roles: c.rolesOf(s)}), access.By{Actor: operator()}, nil
+	actor, err := w.operator(ctx, s)
+	if err != nil {
+		return nil, access.By{}, err
+	}
+	return admin.New(admin.Config{Store: s, Owner: true, AllowPrivate: c.allowPrivate, PublicURL: c.publicURL, MailLink: c.mailLink, Roles: c.rolesOf(s)}), access.By{Actor: actor}, nil
 }
 
 // rolesOf are the roles that people may be given: those of the settings' routing and

@@ -195,7 +195,7 @@ func (p *policyPropose) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return unreadable(err)
 	}
-	what := rules.Proposal{Kind: store.PolicyDocument, Data: data, Name: p.File, Reason: p.Reason, By: access.By{Actor: operator()}}
+	what := rules.Proposal{Kind: store.PolicyDocument, Data: data, Name: p.File, Reason: p.Reason}
 	if p.Contracts {
 		what.Kind = store.ContractsDocument
 	}
@@ -209,6 +209,9 @@ func (p *policyPropose) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
+	if what.By.Actor, err = p.operator(ctx, s); err != nil {
+		return err
+	}
 	if p.Author != "" {
 		author, _, err := s.People.ByEmail(ctx, p.Author)
 		if errors.Is(err, store.ErrNotFound) {
@@ -263,7 +266,11 @@ func (p *policyActivate) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
-	changed, err := k.ActivateAround(ctx, access.By{Actor: operator()}, kind, data, p.File, p.Reason)
+	actor, err := p.operator(ctx, s)
+	if err != nil {
+		return err
+	}
+	changed, err := k.ActivateAround(ctx, access.By{Actor: actor}, kind, data, p.File, p.Reason)
 	if err != nil {
 		return plain(err)
 	}

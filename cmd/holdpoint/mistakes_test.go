@@ -19,9 +19,9 @@ func TestTypicalMistakes(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"a tab":                        {good + "\trouting: x\n", nil, file + ": [2:1] found character '\t' that cannot start any token"},
+		"a tab":                        {good + "\trouting: x\n", nil, file + ": [2:1] lines are indented with spaces, not with tabs"},
 		"wrong indentation":            {good + " listen: x\n", nil, file + ": [1:15] mapping value is not allowed in this context"},
-		"a misspelt setting":           {good + "lissten: x\n", nil, file + `: [2:1] unknown field "lissten"`},
+		"a misspelt setting":           {good + "lissten: x\n", nil, file + `: [2:1] unknown field "lissten" (did you mean listen?)`},
 		"a word for a number":          {good + "max_pending: many\n", nil, file + ": [2:14] want a whole number, got string"},
 		"a word for true":              {good + "smtp: {allow_plain: yess}\n", nil, file + ": [2:21] want true or false, got string"},
 		"the same setting twice":       {good + good, nil, file + `: [2:1] mapping key "database_url" already defined at [1:1]`},
@@ -33,7 +33,7 @@ func TestTypicalMistakes(t *testing.T) {
 		"two documents":                {good + "---\nlisten: x\n", nil, file + ": it has more than one YAML document: only one is read"},
 		"no configuration at all":      {"hello\n", nil, file + ": [1:1] string was used where mapping is expected"},
 		"an empty file":                {"# nothing yet\n", nil, "database_url: it is missing: want postgres://user:password@host:port/database"},
-		"a misspelt variable":          {good, []string{"HOLDPOINT_LISTNE=x"}, "HOLDPOINT_LISTNE: there is no such setting"},
+		"a misspelt variable":          {good, []string{"HOLDPOINT_LISTNE=x"}, "HOLDPOINT_LISTNE: there is no such setting (did you mean HOLDPOINT_LISTEN?)"},
 		"a variable without a unit":    {good, []string{"HOLDPOINT_TOKEN_TTL=10"}, "HOLDPOINT_TOKEN_TTL: want a duration such as 10m or 24h"},
 		"a variable that is no number": {good, []string{"HOLDPOINT_DATABASE_MAX_CONNECTIONS=8x"}, "HOLDPOINT_DATABASE_MAX_CONNECTIONS: want a whole number"},
 		"another database":             {"database_url: mysql://app:hunter2@db/holdpoint\n", nil, "database_url: want postgres://user:password@host:port/database"},

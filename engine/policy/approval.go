@@ -187,7 +187,7 @@ func (c *compiler) closed(n source.Node, what string, known []string) bool {
 			continue
 		}
 		hint := ""
-		if near := nearest(m.Name, known); near != "" {
+		if near := source.Nearest(m.Name, known); near != "" {
 			hint = "did you mean " + strconv.Quote(near) + "?"
 		}
 		c.report(m.KeyProblem("unknown_approval_field", what+" has no field "+quote(m.Name), hint), false)

@@ -58,7 +58,7 @@ var bundleFields = []string{"version", "generated_at", "expires_at", "rules", "d
 // means reports whether a field that there is not is another one, misspelt.
 func means(text, field string) bool {
 	known := slices.Contains(ruleFields, text) || slices.Contains(matchFields, text) || slices.Contains(bundleFields, text)
-	return !known && (len(field) > 3 || strings.EqualFold(text, field)) && nearest(text, []string{field}) != ""
+	return !known && (len(field) > 3 || strings.EqualFold(text, field)) && source.Nearest(text, []string{field}) != ""
 }
 
 // text reads a string, or reports that it is none.

@@ -145,7 +145,7 @@ func (c *compiler) unknown(n source.Node, what string, known []string) {
 			continue
 		}
 		hint := "it changes nothing"
-		if near := nearest(m.Name, known); near != "" {
+		if near := source.Nearest(m.Name, known); near != "" {
 			hint = "did you mean " + strconv.Quote(near) + "?"
 		}
 		c.report(m.KeyProblem("unknown_field", what+" has no field "+quote(m.Name)+"; it is ignored", hint), true)
@@ -191,7 +191,7 @@ func (c *compiler) match(n source.Node, r *rule) {
 		if text, ok := c.text(m, "match.trust_level_min"); ok {
 			if r.trust = trustOrdinal(text); r.trust < 0 {
 				hint := "use one of " + strings.Join(trustLevels, ", ")
-				if near := nearest(text, trustLevels); near != "" {
+				if near := source.Nearest(text, trustLevels); near != "" {
 					hint = "did you mean " + strconv.Quote(near) + "?"
 				}
 				c.fail(m, "unknown_trust_level", "match.trust_level_min "+quote(text)+" is not a trust level", hint)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -193,13 +194,13 @@ func Load(path string, environ []string) (Config, error) {
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		setting, ours := strings.CutPrefix(name, "HOLDPOINT_")
-		// CONFIG names the file; the others are for clients, on the same machine perhaps.
-		if !ours || setting == "CONFIG" || setting == "URL" || setting == "API_KEY" || setting == "WEBHOOK_SECRET" {
+		// CONFIG names the file, and OPERATOR_KEY_FILE is for commands; the others are for clients, on the same machine perhaps.
+		if !ours || setting == "CONFIG" || setting == "URL" || setting == "API_KEY" || setting == "WEBHOOK_SECRET" || setting == "OPERATOR_KEY_FILE" {
 			continue
 		}
 		target, known := settings[strings.ToLower(setting)]
 		if !known {
-			errs = append(errs, fmt.Errorf("%s: there is no such setting", name))
+			errs = append(errs, fmt.Errorf("%s: there is no such setting%s", name, meant("HOLDPOINT_", setting, slices.Sorted(maps.Keys(settings)))))
 			continue
 		}
 		if err := set(target, value); err != nil {

@@ -47,17 +47,18 @@ func TestMistakesAreNamed(t *testing.T) {
 		environ []string
 		want    string
 	}{
-		"unknown key in the file": {file: "listne: x\n", want: "listne"},
+		"unknown key in the file": {file: "listne: x\n", want: `unknown field "listne" (did you mean listen?)`},
+		"a tab":                   {file: "routing:\n\tdefault: {}\n", want: ": [2:1] lines are indented with spaces, not with tabs"},
 		"unknown key of a calendar": {
 			file: "routing:\n  calendars:\n    office: {time_zone: UTC, hours: {mon: [\"09:00-17:00\"]}, holiday: [2026-12-25]}\n", want: `[3:61] unknown field "holiday"`,
 		},
-		"unknown key of an escalation": {file: "routing:\n  default:\n    escalation: [{after: 5m, rol: x}]\n", want: `[3:30] unknown field "rol"`},
+		"unknown key of an escalation": {file: "routing:\n  default:\n    escalation: [{after: 5m, rol: x}]\n", want: `[3:30] unknown field "rol" (did you mean role?)`},
 		"no list":                      {file: "routing:\n  default:\n    extenders: admin\n", want: "[3:16] string was used where sequence is expected"},
 		"no duration in a rule":        {file: "needed: 3\nrouting:\n  default:\n    pause_for: 3\n", want: "[4:16] pause_for: want a duration"},
 		"no duration in a list":        {file: "routing:\n  rules:\n    - reminders: [30m, 1 day]\n", want: "[3:24] reminders: want a duration"},
 		"no duration in a step":        {file: "routing:\n  default:\n    escalation:\n      - after: soon\n        role: a\n", want: "[4:16] after: want a duration"},
 		"no duration at the top":       {file: "token_ttl: ten\n", want: "[1:12] token_ttl: want a duration"},
-		"unknown variable":             {environ: []string{"HOLDPOINT_LISTNE=x"}, want: "HOLDPOINT_LISTNE"},
+		"unknown variable":             {environ: []string{"HOLDPOINT_LISTNE=x"}, want: "HOLDPOINT_LISTNE: there is no such setting (did you mean HOLDPOINT_LISTEN?)"},
 		"no number":                    {environ: []string{"HOLDPOINT_MAX_PENDING=many"}, want: "HOLDPOINT_MAX_PENDING"},
 		"no duration":                  {environ: []string{"HOLDPOINT_TOKEN_TTL=10"}, want: "HOLDPOINT_TOKEN_TTL"},
 	} {

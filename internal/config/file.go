@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"holdpoint/engine/source"
 )
 
 // Unreadable is the error of a file that is no configuration: what it would have set is
@@ -69,10 +72,52 @@ func KMS(path string, environ []string) (string, error) {
 
 var wrongType = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \S+|value) of type (\S+)`)
 
+// meant is what a name was probably meant to be, as the end of a sentence; "" where nobody knows. Variables are in
+// capitals, behind a prefix.
+func meant(prefix, name string, names []string) string {
+	near := source.Nearest(name, names)
+	if near == "" {
+		return ""
+	}
+	if prefix != "" {
+		near = prefix + strings.ToUpper(near)
+	}
+	return " (did you mean " + near + "?)"
+}
+
+// fieldNames are the names that fields have in files, of a type and of all that it is made of.
+func fieldNames(t reflect.Type) (names []string) {
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(t reflect.Type) {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || seen[t] {
+			return
+		}
+		seen[t] = true
+		for f := range t.Fields() {
+			if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
+				names = append(names, name)
+				walk(f.Type)
+			}
+		}
+	}
+	walk(t)
+	return names
+}
+
 // inWords keeps the first line of a YAML error: position and cause, without the excerpt
 // of the file, which may hold a secret; and without the names of this program's types.
 func inWords(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
+	if place, _, tab := strings.Cut(text, "found character '\t' that cannot start any token"); tab {
+		return place + "lines are indented with spaces, not with tabs"
+	}
+	if _, name, unknown := strings.Cut(text, "unknown field "); unknown {
+		return text + meant("", strings.Trim(name, `"`), fieldNames(reflect.TypeFor[Config]()))
+	}
 	return wrongType.ReplaceAllStringFunc(text, func(found string) string {
 		of := wrongType.FindStringSubmatch(found)
 		want := "something else"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,21 +99,29 @@ func decode(n source.Node, v reflect.Value, problem func(source.Problem)) {
 
 func decodeStruct(n source.Node, v reflect.Value, problem func(source.Problem)) {
 	known := map[string]int{}
-	var names []string
+	var names, missing []string
 	for i := range v.NumField() {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		known[name], names = i, append(names, name)
 		if _, there := n.Get(name); !there && !strings.Contains(options, "omitempty") {
-			problem(n.Problem(missingField, fmt.Sprintf("%s: %s is missing", n.Path, name), ""))
+			missing = append(missing, name)
 		}
 	}
 	for m := range n.Members() {
 		i, ok := known[m.Name]
 		if !ok {
-			problem(m.KeyProblem(unknownField, m.Path+": there is no such field", "known are "+strings.Join(names, ", ")))
+			hint := "known are " + strings.Join(names, ", ")
+			if near := source.Nearest(m.Name, names); near != "" {
+				hint = "did you mean " + near + "?"
+				missing = slices.DeleteFunc(missing, func(name string) bool { return name == near }) // one mistake
+			}
+			problem(m.KeyProblem(unknownField, m.Path+": there is no such field", hint))
 			continue
 		}
 		decode(m.Node, v.Field(i), problem)
+	}
+	for _, name := range missing {
+		problem(n.Problem(missingField, fmt.Sprintf("%s: %s is missing", n.Path, name), ""))
 	}
 }
 

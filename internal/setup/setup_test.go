@@ -336,6 +336,7 @@ func TestMistakes(t *testing.T) {
 		{"endpoints: [{name: d, kind: webhook, host: 10.0.0.1}]", "endpoints: {d: 'https://10.0.0.1/'}", `hp.yaml:1:13: endpoint "d": url: `},
 		{"tools: []", "endpoints: {d: 'https://x.example.com/'}", `--addresses: endpoint "d": no file names it`},
 		{"people: [{email: x, roles: [revewer]}]", "", `hp.yaml:1:18: person "x": email: |hp.yaml:1:28: person "x": roles: No rule asks for "revewer"`},
+		{"people: [{email: x@example.com, role: [reviewer]}]", "", "hp.yaml:1:33: /people/0/role: there is no such field (did you mean roles?)"},
 		{"people: [{email: x@example.com}]", "", "hp.yaml:1:10: /people/0: roles is missing"},
 		{"people: [{email: x@example.com, roles: [], same_as: y@example.com}]", "", `hp.yaml:1:53: person "x@example.com": same_as: there is nobody`},
 		{"people: [{email: x@example.com, roles: [], same_as: x@example.com}]", "", `hp.yaml:1:53: person "x@example.com": same_as: the accounts are the same as each other in a circle`},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver that goose runs on
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -41,7 +42,7 @@ func Migrate(ctx context.Context, ownerURL string) ([]string, error) {
 		err = lookable(ctx, db)
 	}
 	if err != nil {
-		return names, fmt.Errorf("migrate: %w", hideURL(err))
+		return names, notMigrated(err)
 	}
 	return names, nil
 }
@@ -103,7 +104,17 @@ func openOwner(ctx context.Context, ownerURL string) (*sql.DB, error) {
 	}
 	if err != nil {
 		_ = db.Close()
-		return nil, fmt.Errorf("migrate: %w", hideURL(err))
+		return nil, notMigrated(err)
 	}
 	return db, nil
+}
+
+// notMigrated says that a database was not migrated; where it was not reached, which setting says
+// where it is.
+func notMigrated(err error) error {
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return fmt.Errorf("database_admin_url: %w", hideURL(err))
+	}
+	return fmt.Errorf("migrate: %w", hideURL(err))
 }

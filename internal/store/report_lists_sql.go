@@ -27,7 +27,7 @@ const (
 		CROSS JOIN LATERAL (SELECT b.body->'actor'->>'id' AS actor, b.body->'actor'->>'channel' AS channel, b.body->'safe_payload' AS told) j
 		LEFT JOIN people maker ON maker.id = j.actor `
 	// byWhom are the columns that say who did it, and which event says so.
-	byWhom = `coalesce(nullif(maker.name, ''), j.actor) AS by, j.actor AS by_id, j.channel, e.event_id::text AS event_id`
+	byWhom = `coalesce(nullif(maker.name, ''), (SELECT 'key “' || k.label || '”' FROM keys k WHERE k.id = j.actor AND k.label <> ''), j.actor) AS by, j.actor AS by_id, j.channel, e.event_id::text AS event_id`
 	seqKey = `to_char(e.seq, 'FM0000000000000000000')`
 	// whoseApproval are the columns that say whether people approved it, as what, proposed by whom,
 	// and who they were: as the event says, or, where it was written before events said so, the approval.
