@@ -158,7 +158,7 @@ func period(text string) (since, until time.Time, err error) {
 
 // open opens the database as the role that only reads and appends.
 func (a *auditReport) open(ctx context.Context, c *cli) (*store.Store, error) {
-	database := ""
+	var database string
 	if a.Data != "" {
 		running, err := readDevFile(a.Data)
 		if err != nil {
