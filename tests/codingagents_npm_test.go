@@ -376,3 +376,51 @@ func (c *codingRun) fails() {
 		t.Error("the calls of this test run nowhere")
 	}
 }
+
+// TestOpenCodeWithoutPlugins: with the machine's settings as “connect opencode --managed” makes
+// them, opencode that is started without plugins, or with one that is broken, runs nothing, also
+// where its user allows everything; with the plugin it runs what is accepted.
+func TestOpenCodeWithoutPlugins(t *testing.T) {
+	agent := codingAgents[4]
+	home, machine := t.TempDir(), t.TempDir()
+	agent.command(t, home, "") // is it there?
+	d := onCalled(t)
+	plugin := filepath.Join(machine, "holdpoint.js")
+	must(t, nil, "", "tool", "set", agent.shell, "--data", d.dir, "--category", "public_read")
+	eventually(t, seeWithin, "the tool's registration", func() bool {
+		return d.hookOf(t, agent.hookHost).before("x", agent.shell, map[string]any{"command": "x"}).code == 0
+	})
+	must(t, nil, "", "connect", "opencode", "--data", d.dir, "--settings", plugin, "--state", t.TempDir())
+	settings := must(t, nil, "", "connect", "opencode", "--data", d.dir, "--managed", "--dry-run")
+	_, settings, found := strings.Cut(settings, "// /etc/opencode/opencode.json\n")
+	if !found {
+		t.Fatal("the machine's settings are not shown")
+	}
+	if err := os.WriteFile(filepath.Join(machine, "opencode.json"), []byte(strings.ReplaceAll(settings, "/etc/opencode/holdpoint.js", plugin)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range []struct {
+		flag, ran string
+		breaks    bool
+	}{{"", "pure", false}, {"--pure", "", false}, {"", "", true}} {
+		if each.breaks {
+			if err := os.WriteFile(plugin, []byte("throw new Error()"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run := agent
+		run.command = func(t *testing.T, home, model string) *exec.Cmd {
+			cmd := agent.command(t, home, model)
+			if each.flag != "" {
+				cmd.Args = append(cmd.Args[:2:2], each.flag, "go on")
+			}
+			cmd.Env = append(cmd.Env, "OPENCODE_TEST_MANAGED_CONFIG_DIR="+machine)
+			return cmd
+		}
+		c := &codingRun{codingAgent: &run, t: t, d: d, home: home, dir: t.TempDir()}
+		_, err := c.starts(nil, modelStep{shell: word("pure")})
+		if got := c.ran(); got != each.ran || (err == nil) != (each.ran != "") {
+			t.Errorf("%+v: ran %q, %v", each, got, err)
+		}
+	}
+}

@@ -31,9 +31,13 @@ func (h hookHost) wrong(c command) string {
 		return ""
 	}
 	if h.flat {
-		var denial struct{ Permission, User_message, Agent_message string } //nolint:revive // as they are called
+		var denial struct {
+			Permission string
+			User       string `json:"user_message"`
+			Model      string `json:"agent_message"`
+		}
 		reason := strings.TrimSpace(c.err)
-		if err := json.Unmarshal([]byte(c.out), &denial); err != nil || denial.Permission != "deny" || denial.User_message != reason || denial.Agent_message != reason {
+		if err := json.Unmarshal([]byte(c.out), &denial); err != nil || denial.Permission != "deny" || denial.User != reason || denial.Model != reason {
 			return "the answer is " + c.out
 		}
 		return ""
@@ -449,6 +453,17 @@ const asked = before({ tool: "bash", sessionID: "s", callID: "c" }, { args: { co
 	} {
 		if got := tries(line, says); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", line, got)
+		}
+	}
+	// Where the machine's settings leave no model without the plugin, it gives them back, and takes nobody's own.
+	models := `const { config } = await plugin({})
+asked.catch(() => {})
+const given = { enabled_providers: %s }
+await config(given)
+console.log(JSON.stringify(given))`
+	for was, want := range map[string]string{`["holdpoint"]`: `{}`, `["a"]`: `{"enabled_providers":["a"]}`} {
+		if got := tries("exit 2", strings.Replace(models, "%s", was, 1)); got != want {
+			t.Errorf("of %s it makes %s, want %s", was, got, want)
 		}
 	}
 	pid := filepath.Join(dir, "pid")

@@ -51,7 +51,10 @@ type connectCopilotCLI struct {
 	Managed bool `help:"Write the hooks of this machine, which no user and no agent may change or switch off." xor:"where"`
 }
 
-type connectOpenCode struct{ connectFlags }
+type connectOpenCode struct {
+	connectFlags
+	Managed bool `help:"Write the plugin and the settings of this machine, by which opencode has no model without it." xor:"where"`
+}
 
 type connectCursor struct {
 	connectFlags
@@ -118,10 +121,13 @@ func (connectOpenCode) Help() string {
 XDG_CONFIG_HOME says), which asks Holdpoint before each tool call and reports after
 it. Start opencode again afterwards.
 
-Whoever starts opencode with --pure or OPENCODE_PURE=1 starts it without plugins.
+Whoever starts opencode with --pure or OPENCODE_PURE=1 starts it without plugins, and
+then every call runs. Where that must not be, use --managed: the settings of the
+machine then leave opencode no model until the plugin is loaded.
 
-Example:
-  holdpoint connect opencode --data .holdpoint`
+Examples:
+  holdpoint connect opencode --data .holdpoint
+  sudo holdpoint connect opencode --managed --url … --key-file /etc/holdpoint/agent-key`
 }
 
 // Help is shown by "holdpoint connect cursor --help".
@@ -157,7 +163,36 @@ func (k *connectCopilotCLI) Run(_ context.Context, _ *cli) error {
 }
 
 func (k *connectOpenCode) Run(_ context.Context, _ *cli) error {
-	return k.connect(openCodeFiles, false)
+	if err := k.connect(openCodeFiles, k.Managed); err != nil {
+		return err
+	}
+	if !k.Managed && k.DryRun {
+		return nil
+	}
+	if !k.Managed {
+		fmt.Println("Started with --pure, opencode loads no plugin, and asks nobody. --managed is against that: holdpoint connect opencode --help")
+		return nil
+	}
+	file := openCodeMachine + "/opencode.json"
+	before, err := os.ReadFile(file) // #nosec G304 -- it is the machine's
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	after, err := hook.OpenCodeNeeds(before, openCodeFiles.managed)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if k.DryRun {
+		_, err := fmt.Printf("// %s\n%s", file, after)
+		return err
+	}
+	if !bytes.Equal(before, after) {
+		if err := replaceSettings(file, before, after, true); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("By %s opencode has no model without the plugin. Take away the plugins of users, if there are any: each of them asks, too.\n", file)
+	return nil
 }
 
 func (k *connectCursor) Run(_ context.Context, _ *cli) error {

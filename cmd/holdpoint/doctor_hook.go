@@ -64,8 +64,9 @@ func (doctorOpenCode) Help() string {
 	return doctorHookHelp(hook.OpenCode) + `
 
 The plugin has to be, byte for byte, as “connect opencode” writes it: what other code
-does is not known. Whether opencode is started without plugins (--pure) shows only
-in its environment (OPENCODE_PURE).`
+does is not known. That opencode is started without plugins (--pure) shows only in
+its environment (OPENCODE_PURE); doctor says whether the machine's settings leave it
+a model then (connect opencode --managed).`
 }
 
 // Help is shown by "holdpoint doctor cursor --help".
@@ -100,6 +101,14 @@ func (k *doctorCopilotCLI) Run(ctx context.Context, _ *cli) error {
 func (k *doctorOpenCode) Run(ctx context.Context, _ *cli) error {
 	if err := k.look(ctx, openCodeFiles); err != nil {
 		return err
+	}
+	if len(k.Settings) == 0 {
+		machines, _ := os.ReadFile(openCodeMachine + "/opencode.json") // #nosec G304 -- it is the machine's
+		if d := (&checkup{}); hook.OpenCodeHas(machines, openCodeFiles.managed) {
+			d.say("started without plugins, opencode has no model", nil, "")
+		} else {
+			d.warn("opencode started without plugins", "whoever starts it with --pure runs calls that nobody is asked about", "holdpoint connect opencode --managed")
+		}
 	}
 	if value := os.Getenv("OPENCODE_PURE"); value != "" && value != "0" && value != "false" {
 		(&checkup{}).say("OPENCODE_PURE", fmt.Errorf("it is %q here, so that opencode runs no plugin", value), "Take it out of the environment.")
@@ -163,6 +172,9 @@ func (k *doctorHook) look(ctx context.Context, files hostFiles) error {
 				after[h.Event] = true
 			}
 		}
+	}
+	if len(before) > 1 {
+		d.warn("hooks before each tool call", fmt.Sprintf("there are %d, and each of them asks", len(before)), "A call that people approve is spent by the first and turned down by the next: take away all but one.")
 	}
 	anew := "holdpoint connect " + host.Name
 	var none error

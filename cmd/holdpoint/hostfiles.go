@@ -47,6 +47,7 @@ var (
 	openCodeFiles = hostFiles{
 		host: hook.OpenCode, home: ".config", variable: "XDG_CONFIG_HOME", file: "opencode/plugins/holdpoint.js",
 		project: []string{".opencode/plugins/holdpoint.js"},
+		managed: openCodeMachine + "/holdpoint.js",
 		then:    "Start it again",
 	}
 	cursorFiles = hostFiles{
@@ -56,6 +57,9 @@ var (
 		then:    "Start it again",
 	}
 )
+
+// openCodeMachine is where opencode has the settings of the machine.
+var openCodeMachine = ofSystem("/etc/opencode", "/Library/Application Support/opencode")
 
 func ofSystem(linux, mac string) string {
 	if runtime.GOOS == "darwin" {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -64,4 +65,58 @@ func opencodeReads(plugin []byte) ([]Installed, error) {
 		{Event: opencodeAfter, Command: lines.After, Timeout: timeout},
 		{Event: opencodeFailed, Command: lines.After, Timeout: timeout},
 	}, nil
+}
+
+// OpenCodeNeeds returns settings of the machine's by which opencode loads the plugin in a
+// file, and has no model without it: started without plugins, or with one that cannot be
+// loaded, it runs nothing. Nothing but the plugin enables another provider again, since
+// these settings come after all others.
+func OpenCodeNeeds(settings []byte, plugin string) ([]byte, error) {
+	all := map[string]json.RawMessage{}
+	if len(bytes.TrimSpace(settings)) > 0 {
+		if err := json.Unmarshal(settings, &all); err != nil {
+			return nil, fmt.Errorf("read the settings: %w", err)
+		}
+	}
+	var plugins []json.RawMessage
+	if was, ok := all["plugin"]; ok {
+		if err := json.Unmarshal(was, &plugins); err != nil {
+			return nil, fmt.Errorf("read the settings' plugin: %w", err)
+		}
+	}
+	if was, ok := all["enabled_providers"]; ok && !onlyByPlugin(was) {
+		return nil, errors.New("enabled_providers is set there, and it is what makes opencode need the plugin: take it out, and set it for each user")
+	}
+	own, err := encode("file://" + plugin)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(plugins, func(raw json.RawMessage) bool { return bytes.Equal(raw, own) }) {
+		plugins = append(plugins, own)
+	}
+	if all["plugin"], err = encode(plugins); err != nil {
+		return nil, err
+	}
+	all["enabled_providers"] = json.RawMessage(`["holdpoint"]`)
+	raw, err := encode(all)
+	if err != nil {
+		return nil, err
+	}
+	return indented(raw)
+}
+
+// OpenCodeHas reports whether settings are such that opencode needs the plugin in a file.
+func OpenCodeHas(settings []byte, plugin string) bool {
+	var all struct {
+		Plugin    []json.RawMessage `json:"plugin"`
+		Providers json.RawMessage   `json:"enabled_providers"`
+	}
+	own, err := encode("file://" + plugin)
+	return err == nil && json.Unmarshal(settings, &all) == nil && onlyByPlugin(all.Providers) &&
+		slices.ContainsFunc(all.Plugin, func(raw json.RawMessage) bool { return bytes.Equal(raw, own) })
+}
+
+func onlyByPlugin(providers json.RawMessage) bool {
+	var names []string
+	return json.Unmarshal(providers, &names) == nil && len(names) == 1 && names[0] == "holdpoint"
 }

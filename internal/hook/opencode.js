@@ -63,6 +63,10 @@ export default async ({ client }) => {
   const named = (input, args) => ({ session_id: input.sessionID, tool_use_id: input.callID, tool_name: input.tool, tool_input: args ?? {} })
 
   return {
+    // “holdpoint connect opencode --managed” leaves opencode no model but one of a provider that there is not, for as long as this has not run.
+    config: async (config) => {
+      if (config.enabled_providers?.[0] === "holdpoint") delete config.enabled_providers
+    },
     "tool.execute.before": async (input, output) => {
       freeze(output.args)
       const call = named(input, output.args)

@@ -149,6 +149,10 @@ func (h *Host) Install(settings []byte, command []string, timeout time.Duration)
 	if err != nil {
 		return nil, err
 	}
+	return indented(raw)
+}
+
+func indented(raw json.RawMessage) ([]byte, error) {
 	var out bytes.Buffer
 	if err := json.Indent(&out, raw, "", "  "); err != nil {
 		return nil, err
