@@ -3,6 +3,7 @@ package tests
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -221,6 +223,7 @@ type agentProxy struct {
 	cut  func() // ends all connections
 	mu   sync.Mutex
 	hook func(r *http.Request, deliver func()) bool
+	says func(w http.ResponseWriter, r *http.Request) bool
 }
 
 func newAgentProxy(t *testing.T, to string) *agentProxy {
@@ -237,8 +240,11 @@ func newAgentProxy(t *testing.T, to string) *agentProxy {
 	p := &agentProxy{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
-		hook := p.hook
+		hook, says := p.hook, p.says
 		p.mu.Unlock()
+		if says != nil && says(w, r) {
+			return
+		}
 		if hook != nil && hook(r, func() { carry.ServeHTTP(httptest.NewRecorder(), r) }) {
 			panic(http.ErrAbortHandler) // no answer
 		}
@@ -258,6 +264,42 @@ func (p *agentProxy) on(hook func(r *http.Request, deliver func()) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hook = hook
+}
+
+// instead sets what answers in the place of the server, where it returns true. nil for nothing.
+func (p *agentProxy) instead(says func(w http.ResponseWriter, r *http.Request) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.says = says
+}
+
+// wrongAnswers are what may come instead of a server's answer, which is given to those that
+// take something of it.
+var wrongAnswers = map[string]func(w http.ResponseWriter, r *http.Request, answer string){
+	"500": func(w http.ResponseWriter, _ *http.Request, answer string) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, answer)
+	},
+	"redirect": func(w http.ResponseWriter, r *http.Request, answer string) {
+		if r.URL.RawQuery == "moved" { // who follows it gets what permits the call
+			_, _ = io.WriteString(w, answer)
+			return
+		}
+		w.Header().Set("Location", r.URL.Path+"?moved")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		_, _ = io.WriteString(w, answer)
+	},
+	"html":  func(w http.ResponseWriter, _ *http.Request, _ string) { _, _ = io.WriteString(w, "<p>Please sign in.") },
+	"empty": func(w http.ResponseWriter, _ *http.Request, _ string) { _, _ = io.WriteString(w, "{}") },
+	"none":  func(w http.ResponseWriter, _ *http.Request, _ string) { w.WriteHeader(http.StatusNoContent) },
+	"half": func(w http.ResponseWriter, _ *http.Request, answer string) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(answer)+10))
+		_, _ = io.WriteString(w, answer)
+		panic(http.ErrAbortHandler)
+	},
+	"huge": func(w http.ResponseWriter, _ *http.Request, answer string) {
+		_, _ = io.WriteString(w, answer[:len(answer)-1]+`,"more":"`+strings.Repeat("x", 20<<20)+`"}`)
+	},
 }
 
 // followed starts the agent, and waits until it follows its approval: by then its journal

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,7 +60,7 @@ func TestClientsRunACallOnce(t *testing.T) {
 			for name, story := range map[string]func(*testing.T, *clientAgent){
 				"accepted and refused": decidedAtOnce, "approved": approvedAndRun, "edited": editedAndRun, "constrained": constrainedAndRun,
 				"denied and expired": notApproved, "stopped": stoppedWhileWaiting, "kill switch": killSwitchAtRedeeming,
-				"server down": serverDown, "killed while it waits": killedWhileWaiting,
+				"server down": serverDown, "server wrong": serverWrong, "killed while it waits": killedWhileWaiting,
 				"killed before it redeems": killedBeforeRedeeming, "killed after it redeems": killedAfterRedeeming,
 				"killed and called again": killedAndCalledAgain, "killed while it runs": killedWhileRunning, "killed while it reports": killedWhileReporting, "own key": ownKey,
 			} {
@@ -248,6 +249,45 @@ func serverDown(t *testing.T, a *clientAgent) {
 	if got := p.end(); got.Value != "done" {
 		t.Errorf("after an outage: %+v", got)
 	}
+	a.ran(1)
+}
+
+// serverWrong: what comes instead of a permission is none, whatever it has of one.
+func serverWrong(t *testing.T, a *clientAgent) {
+	says := func(path, what, answer string) {
+		a.proxy.instead(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == path {
+				w.Header().Set("Content-Type", "application/json")
+				wrongAnswers[what](w, r, answer)
+			}
+			return r.URL.Path == path
+		})
+	}
+	const accepted = `{"gate_decision":"pass","recommended_action":"accept","hard_blockers":[],"validation_errors":[],"candidate_gate":"pass","aix":{"score":1}}`
+	for what := range wrongAnswers {
+		says("/v1/pre-tool-check", what, accepted)
+		if got := a.do("call", "search_docs", oneArgument, "route=accept", "key="+newID("wrong-")); got.Error == "" {
+			t.Errorf("%s, in the place of a decision: %+v", what, got)
+		}
+	}
+	a.ran(0)
+	a.journal = filepath.Join(t.TempDir(), "another")
+	tool := newID("clients_")
+	says(redeemPath, "empty", "")
+	p := a.start("call", tool, oneArgument)
+	a.d.reviewer(t, 0).approve(a.opened(tool))
+	if got := p.end(); got.Error == "" {
+		t.Errorf("an empty redemption: %+v", got)
+	}
+	for what := range wrongAnswers {
+		says(redeemPath, what, `{"redeemed":true,"approval_id":"`+a.opened(tool).ID+`","constraints":{}}`)
+		if got := a.do("resume", tool).Resumed; len(got) != 1 || got[0].Error == "" {
+			t.Errorf("%s, in the place of a redemption: %+v", what, got)
+		}
+	}
+	a.ran(0)
+	a.proxy.instead(nil)
+	a.resumed(tool, "redeeming", "")
 	a.ran(1)
 }
 

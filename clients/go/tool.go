@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -449,7 +450,10 @@ func verdictOf(p *Problem) string {
 	case "already_reported", "token_used":
 		return verdictDone
 	}
-	if p.Retryable() || p.Status == http.StatusUnauthorized || p.Status == http.StatusLocked {
+	switch {
+	case p.Retryable(), p.Status == http.StatusUnauthorized, p.Status == http.StatusLocked:
+		return verdictAgain
+	case p.Status/100 != 4, strings.HasPrefix(p.Code, "http_"): // not the server's own word: something went wrong, or stands in between
 		return verdictAgain
 	}
 	return verdictRefused

@@ -489,6 +489,8 @@ def verdict_of(problem: Problem) -> str:
         return "done"
     if problem.retryable or problem.status in (401, 423):
         return "again"
+    if problem.status // 100 != 4 or problem.code.startswith("http_"):
+        return "again"  # not the server's own word: something went wrong, or stands in between
     return "refused"
 
 

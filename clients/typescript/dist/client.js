@@ -409,7 +409,10 @@ export function verdictOf(problem) {
         return "fresh";
     if (["already_reported", "token_used"].includes(problem.code))
         return "done";
-    return problem.retryable || problem.status === 401 || problem.status === 423 ? "again" : "refused";
+    if (problem.retryable || problem.status === 401 || problem.status === 423)
+        return "again";
+    // What is not the server's own word: something went wrong, or stands in between.
+    return Math.floor(problem.status / 100) !== 4 || problem.code.startsWith("http_") ? "again" : "refused";
 }
 /** What a tool's error says of its effect. */
 function outcomeOf(error) {

@@ -453,7 +453,9 @@ export function sayWhatWaits(approval: Approval): void {
 export function verdictOf(problem: Problem): "again" | "fresh" | "done" | "refused" {
   if (["token_expired", "token_invalid"].includes(problem.code)) return "fresh";
   if (["already_reported", "token_used"].includes(problem.code)) return "done";
-  return problem.retryable || problem.status === 401 || problem.status === 423 ? "again" : "refused";
+  if (problem.retryable || problem.status === 401 || problem.status === 423) return "again";
+  // What is not the server's own word: something went wrong, or stands in between.
+  return Math.floor(problem.status / 100) !== 4 || problem.code.startsWith("http_") ? "again" : "refused";
 }
 
 /** What a tool's error says of its effect. */
