@@ -298,6 +298,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"inbox", "/", ada},
 		{"inbox-groups", "/?group=alike", ada},
 		{"inbox-search", "/?q=refund", ada},
+		{"inbox-group", "/?agent=demo-agent&asked=review&roles=finance-approver&tool=refund_payment", ada},
 		{"inbox-no-hit", "/?q=nothing-of-that", ada},
 		{"history", "/history", ada},
 		{"history-part", "/history?part=me", d.Reviewers[1]},
