@@ -28,19 +28,20 @@ func nextReminder(due, now time.Time) time.Time {
 }
 
 // AccessReview is what is told of an access review to those who have something left to
-// review, at the endpoints that want it, and when the next time is. A mailbox is told of
+// review, at the endpoints that want it, and when the next time is. A mailbox and a browser are told of
 // what is its owner's own, everything else of how much there is left. An endpoint that is
 // told of some tools or agents only is not told.
-func (n *Notifier) AccessReview(r store.AccessReview, lines []store.AccessLine, endpoints []store.Endpoint, now time.Time) ([]store.Notification, time.Time, error) {
+func (n *Notifier) AccessReview(r store.AccessReview, lines []store.AccessLine, endpoints []store.Endpoint, browsers map[string][]string, now time.Time) ([]store.Notification, time.Time, error) {
 	next := nextReminder(r.DueAt, now)
-	left := map[string]int{} // by reviewers' addresses
+	left := map[string]int{}      // by reviewers' addresses
+	person := map[string]string{} // their ids
 	var order []string
 	for _, l := range lines {
 		if l.Decision != "" || l.Reviewer.Disabled {
 			continue
 		}
 		if left[l.Reviewer.Email]++; left[l.Reviewer.Email] == 1 {
-			order = append(order, l.Reviewer.Email)
+			order, person[l.Reviewer.Email] = append(order, l.Reviewer.Email), l.Reviewer.ID
 		}
 	}
 	var list []store.Notification
@@ -55,14 +56,24 @@ func (n *Notifier) AccessReview(r store.AccessReview, lines []store.AccessLine, 
 		}
 		for _, to := range settings.reviewersOf(e.Kind, order) {
 			content := channel.Notification{
-				ID: store.NewID("ntf"), Kind: engine.NotifyAccessReview, At: now, Deadline: r.DueAt, Link: link(n.PublicURL, "/access-reviews/"+r.ID),
+				Kind: engine.NotifyAccessReview, At: now, Deadline: r.DueAt, Link: link(n.PublicURL, "/access-reviews/"+r.ID),
 				Message: reviewSentence(order, left, to, !now.Before(r.DueAt)),
 			}
-			body, err := json.Marshal(content)
-			if err != nil {
-				return nil, next, fmt.Errorf("encode a notification of %s: %w", r.ID, err)
+			if e.Kind == Push && !r.DueAt.After(now) {
+				content.Deadline = time.Time{} // it is told all the same
 			}
-			list = append(list, store.Notification{ID: content.ID, EndpointID: e.ID, Recipient: to, Kind: string(content.Kind), Body: body})
+			recipients := []string{to}
+			if e.Kind == Push {
+				recipients = browsers[person[to]]
+			}
+			for _, recipient := range recipients {
+				content.ID = store.NewID("ntf")
+				body, err := json.Marshal(content)
+				if err != nil {
+					return nil, next, fmt.Errorf("encode a notification of %s: %w", r.ID, err)
+				}
+				list = append(list, store.Notification{ID: content.ID, EndpointID: e.ID, Recipient: recipient, Kind: string(content.Kind), Body: body})
+			}
 		}
 	}
 	return list, next, nil
@@ -73,6 +84,8 @@ func (s Settings) reviewersOf(kind string, reviewers []string) []string {
 	switch kind {
 	case Webhook, Slack:
 		return []string{""}
+	case Push:
+		return reviewers
 	case Email:
 		return slices.DeleteFunc(slices.Clone(reviewers), func(to string) bool { return !slices.Contains(s.To, Reviewers) && !slices.Contains(s.To, to) })
 	}

@@ -11,6 +11,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/notify"
+	"holdpoint/internal/pushtest"
 )
 
 // Reviewers of accesses are reminded in their own mailboxes, of what they have left, until
@@ -19,6 +20,18 @@ func TestAccessReviewIsMailed(t *testing.T) {
 	t.Parallel()
 	h, ctx := newHouse(t, hour), context.Background()
 	h.add(admin.NewEndpoint{Kind: notify.Email, Name: "reviewers", Settings: notify.Settings{To: []string{notify.Reviewers}}})
+	pushing(h)
+	phone, _ := h.subscribe("boss", false)
+	desk, _ := h.subscribe("boss", true)
+	other, _ := h.subscribe("ada", true)
+	pushed := func(body string) {
+		t.Helper()
+		for _, b := range []*pushtest.Browser{phone, desk} {
+			if said, _ := h.next(b); said.Title != "Access review" || said.Body != "Open Holdpoint" || !strings.HasPrefix(said.Path, "/access-reviews/") {
+				t.Errorf("%s: pushed %+v", body, said)
+			}
+		}
+	}
 	now, err := h.Store.Now(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +60,7 @@ func TestAccessReviewIsMailed(t *testing.T) {
 			t.Errorf("the letter lacks %q:\n%s", want, letters[0].text)
 		}
 	}
+	pushed("at its start")
 	if again := remind(); len(again) != 0 {
 		t.Errorf("told again at once: %q", addressees(again))
 	}
@@ -57,6 +71,7 @@ func TestAccessReviewIsMailed(t *testing.T) {
 	if late := remind(); len(late) != 1 || !strings.Contains(late[0].text, "It is overdue.") {
 		t.Errorf("overdue: %+v", late)
 	}
+	pushed("overdue")
 	shown, err := h.AccessReviews.Get(ctx, review.ID, "")
 	if err != nil {
 		t.Fatal(err)
@@ -74,5 +89,8 @@ func TestAccessReviewIsMailed(t *testing.T) {
 	}
 	if more := remind(); len(more) != 0 {
 		t.Errorf("nothing is left, and they are told: %q", addressees(more))
+	}
+	if n := phone.Waiting() + desk.Waiting() + other.Waiting(); n != 0 {
+		t.Errorf("%d pushes too many", n)
 	}
 }

@@ -151,9 +151,11 @@ func (s Settings) Danger() stakes.Danger {
 }
 
 // PushKinds are what web push tells unless its endpoint says otherwise: what waits for
-// somebody, and what is urgent.
+// somebody, an access review too, and what is urgent.
 func PushKinds() []engine.NotificationKind {
-	return slices.DeleteFunc(engine.EndpointKinds(), func(k engine.NotificationKind) bool { return !k.Traits().Waits && !k.Traits().Urgent })
+	return slices.DeleteFunc(engine.EndpointKinds(), func(k engine.NotificationKind) bool {
+		return k != engine.NotifyAccessReview && !k.Traits().Waits && !k.Traits().Urgent
+	})
 }
 
 // Key is a secret that signs webhooks, for as long as it does.

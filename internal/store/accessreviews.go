@@ -260,9 +260,9 @@ func (e AccessEdit) run(ctx context.Context, tx pgx.Tx, id string) error {
 }
 
 // Remind finds a review whose reviewers are to be told, and has write make what is told,
-// which is given the lines and the endpoints that are switched on, and says when the next
-// time is. It reports whether there was one; of several workers one finds it.
-func (s AccessReviews) Remind(ctx context.Context, write func(AccessReview, []AccessLine, []Endpoint, time.Time) ([]Notification, time.Time, error)) (found bool, err error) {
+// which is given the lines, the endpoints that are switched on, and the reviewers' browsers, by the
+// reviewers' ids, and says when the next time is. It reports whether there was one; of several workers one finds it.
+func (s AccessReviews) Remind(ctx context.Context, write func(AccessReview, []AccessLine, []Endpoint, map[string][]string, time.Time) ([]Notification, time.Time, error)) (found bool, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var id string
 		var now time.Time
@@ -282,7 +282,19 @@ func (s AccessReviews) Remind(ctx context.Context, write func(AccessReview, []Ac
 		if err != nil {
 			return err
 		}
-		list, next, err := write(r, lines, endpoints, now)
+		browsers := map[string][]string{}
+		of, err := tx.Query(ctx, `SELECT person_id, id FROM push_subscriptions WHERE person_id IN (SELECT reviewer_id FROM access_review_lines WHERE review_id = $1) ORDER BY id`, id)
+		if err != nil {
+			return translate(err)
+		}
+		var person, browser string
+		if _, err := pgx.ForEachRow(of, []any{&person, &browser}, func() error {
+			browsers[person] = append(browsers[person], browser)
+			return nil
+		}); err != nil {
+			return translate(err)
+		}
+		list, next, err := write(r, lines, endpoints, browsers, now)
 		if err != nil {
 			return err
 		}
