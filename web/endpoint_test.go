@@ -20,6 +20,8 @@ type fakeEndpoints struct {
 	Notifications
 	it  admin.Endpoint
 	got []admin.EndpointChange
+	// adds is the error of an endpoint that is added.
+	adds error
 }
 
 func (f *fakeEndpoints) Overview(context.Context, int) ([]admin.Endpoint, []admin.DeadLetter, error) {
@@ -33,6 +35,21 @@ func (f *fakeEndpoints) Change(_ context.Context, _ access.By, id string, c admi
 	}
 	f.got = append(f.got, c)
 	return nil
+}
+
+func (f *fakeEndpoints) Add(_ context.Context, _ access.By, e admin.NewEndpoint) (id, shown string, err error) {
+	return "end_2", "whsec_once", f.adds
+}
+
+// TestEndpointSecret: a secret is shown, once, under its endpoint's name; where the endpoint waits for
+// its approval, with that.
+func TestEndpointSecret(t *testing.T) {
+	fake := &fakeEndpoints{it: admin.Endpoint{ID: "end_1", Kind: notify.Webhook, Name: "Desk"}}
+	c := start(t, func(cfg *Config) { cfg.Notifications = fake }).signIn("olga@example.com")
+	form := url.Values{"kind": {notify.Webhook}, "name": {"Desk <2>"}, "url": {"https://desk.example.com"}}
+	c.do("POST", "/notifications/endpoints", form).want(t, http.StatusOK, "The secret of “Desk &lt;2&gt;”", "whsec_once", "The endpoint was added.")
+	fake.adds = &access.Refusal{Kind: access.Conflict, Code: admin.ApprovalRequired, Detail: "It is added, and off.", Successor: "apr_7"}
+	c.do("POST", "/notifications/endpoints", form).want(t, http.StatusOK, "whsec_once", "It is added, and off.", `href="/approvals/apr_7"`)
 }
 
 // TestEndpointPage: an endpoint's page shows its settings, and not its address; what is sent

@@ -181,14 +181,14 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 		var id string
 		id, shown, err = h.notifications.Add(r.Context(), by(p), given)
 		if refusal := (*access.Refusal)(nil); id != "" && shown != "" && errors.As(err, &refusal) && refusal.Successor != "" {
-			return h.showSecret(w, r, p, shown, given.Name, refusal.Detail)
+			return h.showSecret(w, r, p, shown, given.Name, refusal.Detail, cardURL(refusal.Successor))
 		}
 	}
 	if detail, ok := refused(err); ok {
 		return h.showFormAgain(w, r, p, e, detail)
 	}
 	if err == nil && shown != "" {
-		return h.showSecret(w, r, p, shown, given.Name, "The endpoint was added.")
+		return h.showSecret(w, r, p, shown, given.Name, "The endpoint was added.", "")
 	}
 	return h.site.redirectOrFail(w, r, err, "endpoint", "/notifications")
 }
@@ -211,14 +211,15 @@ func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Reque
 	return h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }
 
-// showSecret shows a secret, this once: it is in no address and no cookie.
-func (h *notificationHandler) showSecret(w http.ResponseWriter, r *http.Request, p engine.Person, secret, name, notice string) error {
+// showSecret shows a secret, this once: it is in no address and no cookie. waits is the address of the
+// approval that its endpoint waits for, "" for none.
+func (h *notificationHandler) showSecret(w http.ResponseWriter, r *http.Request, p engine.Person, secret, name, notice, waits string) error {
 	v, err := h.view(r.Context(), p)
 	if err != nil {
 		// The secret must not be lost with the list.
 		v = views.Notifications{Frame: h.site.frame(p, "Notifications", "admin")}
 	}
-	v.Secret, v.SecretOf, v.Notice = secret, name, notice
+	v.Secret, v.SecretOf, v.SecretWaits, v.Notice = secret, name, waits, notice
 	return h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
 }
 
@@ -266,7 +267,7 @@ func (h *notificationHandler) rotateSecret(w http.ResponseWriter, r *http.Reques
 		h.site.redirectWithFlash(w, r, "rotated", "/notifications")
 		return nil
 	}
-	return h.showSecret(w, r, p, shown, h.endpointName(r.Context(), id), "The endpoint has a new secret.")
+	return h.showSecret(w, r, p, shown, h.endpointName(r.Context(), id), "The endpoint has a new secret.", "")
 }
 
 func (h *notificationHandler) endpointName(ctx context.Context, id string) string {

@@ -106,7 +106,10 @@ func (a *auditReport) Run(ctx context.Context, c *cli) error {
 }
 
 // list lists the reports.
-func (*auditReport) list() error {
+func (a *auditReport) list() error {
+	if a.Format == "json" {
+		return printEach(report.Lists(), asIs)
+	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tANSWERS")
 	for _, l := range report.Lists() {

@@ -13,6 +13,8 @@ type Notifications struct {
 	// Secret is what a receiver verifies by, shown this once; SecretOf names the
 	// endpoint.
 	Secret, SecretOf string
+	// SecretWaits is the address of the approval that the endpoint waits for; "" for none.
+	SecretWaits string
 }
 
 // EndpointRow is an endpoint in one row.
