@@ -42,6 +42,45 @@ func Total(amounts []string) (totals []string, without int) {
 	return totals, without
 }
 
+// Ranges are the least and the largest of amounts as sentences have them, each currency on its
+// own: "12.50 – 4,600.00 EUR", or the amount, where all are the same.
+func Ranges(amounts []string) (ranges []string) {
+	type span struct {
+		least, most         *big.Rat
+		leastText, mostText string
+	}
+	spans := map[string]*span{}
+	var codes []string
+	for _, amount := range amounts {
+		value, code, ok := amountOf(amount)
+		if !ok {
+			continue
+		}
+		number, _, _ := strings.Cut(amount, " ")
+		s := spans[code]
+		if s == nil {
+			s = &span{value, value, number, number}
+			spans[code], codes = s, append(codes, code)
+		}
+		if value.Cmp(s.least) < 0 {
+			s.least, s.leastText = value, number
+		}
+		if value.Cmp(s.most) > 0 {
+			s.most, s.mostText = value, number
+		}
+	}
+	slices.Sort(codes)
+	for _, code := range codes {
+		s := spans[code]
+		text := s.leastText
+		if s.least.Cmp(s.most) != 0 {
+			text += " – " + s.mostText
+		}
+		ranges = append(ranges, strings.TrimSuffix(text+" "+code, " "))
+	}
+	return ranges
+}
+
 // minFormer is how many former amounts tell what is usual.
 const minFormer = 3
 

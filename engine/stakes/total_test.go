@@ -45,3 +45,17 @@ func TestTotal(t *testing.T) {
 		}
 	}
 }
+
+func TestRanges(t *testing.T) {
+	for _, test := range []struct{ amounts, want []string }{
+		{nil, nil},
+		{[]string{"", "x"}, nil},
+		{[]string{"49 EUR", "4,600.00 eur", "12.50 EUR"}, []string{"12.50 – 4,600.00 EUR"}},
+		{[]string{"10 EUR", "10.00 EUR"}, []string{"10 EUR"}},
+		{[]string{"9", "10", "-1 USD"}, []string{"9 – 10", "-1 USD"}},
+	} {
+		if got := Ranges(test.amounts); !slices.Equal(got, test.want) {
+			t.Errorf("%q: %q, want %q", test.amounts, got, test.want)
+		}
+	}
+}

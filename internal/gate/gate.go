@@ -77,6 +77,7 @@ type (
 		*core
 		policies formerPolicies
 		targets  formerTools
+		glimpses glimpses
 	}
 	// Grants are standing grants: approvals of calls that are yet to come.
 	Grants struct{ *core }

@@ -29,7 +29,6 @@ type formerTargets struct {
 // each of its readers.
 type formerTools struct {
 	mu    sync.Mutex
-	seed  maphash.Seed
 	tools map[string]formerTargets
 }
 
@@ -45,7 +44,7 @@ func (f *formerTools) keep(tool string, former formerTexts, now time.Time) forme
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.tools == nil || len(f.tools) >= maxKnown {
-		f.tools, f.seed = map[string]formerTargets{}, maphash.MakeSeed()
+		f.tools = map[string]formerTargets{}
 	}
 	t := formerTargets{at: now, known: map[uint64]struct{}{}, amounts: former.amounts}
 	for text := range former.known {
@@ -55,7 +54,13 @@ func (f *formerTools) keep(tool string, former formerTexts, now time.Time) forme
 	return t
 }
 
-func (f *formerTools) hash(t placedText) uint64 { return maphash.Comparable(f.seed, t) }
+func (f *formerTools) hash(t placedText) uint64 { return maphash.Comparable(placedSeed, t) }
+
+// placedSeed is of this process.
+var placedSeed = maphash.MakeSeed()
+
+// hashOf is what a target is among what is known of a tool's former calls.
+func (f *formerTools) hashOf(t stakes.Target) uint64 { return f.hash(placedText{t.Place, t.Value}) }
 
 // unusual says of a call of a list whom it names for the first time, and whether its amount is
 // larger than those before.
@@ -66,32 +71,42 @@ func (f *formerTools) unusual(t formerTargets, s stakes.Sentence) (first []strin
 		if len(target.Value) > resembleBound {
 			continue
 		}
-		if _, known := t.known[f.hash(placedText{target.Place, target.Value})]; !known {
+		if _, known := t.known[f.hashOf(target)]; !known {
 			first = append(first, target.Place)
 		}
 	}
 	return first, stakes.Larger(s.Amount, t.amounts)
 }
 
+// formerOf is what the last approved calls of a tool have named; false where there are none,
+// or they cannot be read. none are the tools of which that is known: they are not read again
+// for the same list.
+func (g *Queries) formerOf(ctx context.Context, tool string, none map[string]bool, now time.Time) (formerTargets, bool) {
+	if former, known := g.targets.of(tool, now); known || none[tool] {
+		return former, known
+	}
+	texts, err := g.approvedTexts(ctx, tool, "", func(string, error) {}) // a card says what cannot be read
+	if err != nil {
+		g.Logger.WarnContext(ctx, "former calls not read", "tool", tool, "error", err)
+	}
+	if none[tool] = err != nil || texts.calls == 0; none[tool] {
+		return formerTargets{}, false
+	}
+	return g.targets.keep(tool, texts, now), true
+}
+
 // addUnusual says of what waits what is unusual in it. What was told of it stays as it was
 // where former calls cannot be read.
 func (g *Queries) addUnusual(ctx context.Context, listed []approval.Approval, told map[string]Stakes, now time.Time) {
+	none := map[string]bool{}
 	for _, a := range listed {
 		s, there := told[a.ID]
 		if !there || s.Unreadable || a.Status != approval.Pending || len(s.Sentence.Targets) == 0 && s.Sentence.Amount == "" {
 			continue
 		}
-		former, known := g.targets.of(a.Call.Tool, now)
+		former, known := g.formerOf(ctx, a.Call.Tool, none, now)
 		if !known {
-			texts, err := g.approvedTexts(ctx, a.Call.Tool, "", func(string, error) {}) // a card says what cannot be read
-			if err != nil {
-				g.Logger.WarnContext(ctx, "former calls not read", "approval", a.ID, "error", err)
-				return
-			}
-			if texts.calls == 0 {
-				continue
-			}
-			former = g.targets.keep(a.Call.Tool, texts, now)
+			continue
 		}
 		s.FirstTime, s.Larger = g.targets.unusual(former, s.Sentence)
 		told[a.ID] = s

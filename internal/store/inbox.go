@@ -80,13 +80,20 @@ type InboxSearch struct {
 // InboxRow is an approval in an inbox.
 type InboxRow struct {
 	approval.Approval
-	// Alike is how many calls the row stands for, and Roles whom they ask.
-	Alike int
-	Roles []string
+	// Alike is how many calls the row stands for, Roles whom they ask, and AlikeIDs some of
+	// them, up to GroupIDs.
+	Alike    int
+	Roles    []string
+	AlikeIDs []string
 	// InPlaceOf is by whom the person's say comes to them, the next one first; empty for
 	// their own. The gate says it.
 	InPlaceOf []string
+	// SnoozedUntil is until when the person has snoozed it, where what they snoozed is wanted.
+	SnoozedUntil time.Time
 }
+
+// GroupIDs is how many calls of a group are named.
+const GroupIDs = 30
 
 // InboxPage is a page of an inbox.
 type InboxPage struct {
@@ -139,7 +146,10 @@ func (s Approvals) Inbox(ctx context.Context, standings []Eligibility, search In
 		}
 	}
 	page.cut(found, search.Before != "")
-	return page, s.fillInbox(ctx, &page)
+	if err := s.fillInbox(ctx, &page); err != nil || !search.Snoozed {
+		return page, err
+	}
+	return page, s.fillSnoozes(ctx, search.PersonID, &page)
 }
 
 // inboxKey is a row of an inbox before it is read.
@@ -148,6 +158,7 @@ type inboxKey struct {
 	At    time.Time `json:"at"`
 	Alike int       `json:"alike"`
 	Roles []string  `json:"roles"`
+	IDs   []string  `json:"ids"`
 }
 
 // cut makes a page of what was found.
@@ -157,7 +168,7 @@ func (page *InboxPage) cut(found []inboxKey, backwards bool) {
 		page.From -= len(found)
 	}
 	for _, key := range found {
-		row := InboxRow{Alike: key.Alike, Roles: key.Roles}
+		row := InboxRow{Alike: key.Alike, Roles: key.Roles, AlikeIDs: key.IDs}
 		row.ID = key.ID
 		page.Rows = append(page.Rows, row)
 	}
@@ -317,23 +328,23 @@ func inboxSQL(standings []Eligibility, s InboxSearch) (sql string, args []any, e
 	var with, totals string
 	if indexed {
 		with = `sorts AS MATERIALIZED (SELECT ` + sorts + `, count(*) AS n, count(*) AS found, count(*) FILTER (WHERE ` + passed + `) AS passed ` + from + group + `),
-		page AS (SELECT id, due_at AS at, 1 AS alike, open_to AS roles ` + from + ` AND ` + here + ` ORDER BY ` + listing + ` LIMIT ` + limit + `)`
+		page AS (SELECT id, due_at AS at, 1 AS alike, open_to AS roles, NULL::text[] AS ids ` + from + ` AND ` + here + ` ORDER BY ` + listing + ` LIMIT ` + limit + `)`
 		totals = "sum(found)::bigint, sum(passed)::bigint"
 	} else {
-		rows := `SELECT id, ` + order.column + ` AS at, 1 AS alike, open_to AS roles FROM waiting WHERE wanted`
+		rows := `SELECT id, ` + order.column + ` AS at, 1 AS alike, open_to AS roles, NULL::text[] AS ids FROM waiting WHERE wanted`
 		totals = "sum(found)::bigint, (SELECT count(*) FROM listed WHERE " + passed + ")"
 		if s.Alike {
 			// A group has the place of its first call.
-			rows = fmt.Sprintf(`SELECT %[1]s(w.id) AS id, g.at, g.alike, g.roles
-				FROM (SELECT agent_id, tool, waits_for, open_to AS roles, %[1]s(%[2]s) AS at, count(*) AS alike FROM waiting WHERE wanted GROUP BY agent_id, tool, waits_for, open_to) g
+			rows = fmt.Sprintf(`SELECT %[1]s(w.id) AS id, g.at, g.alike, g.roles, g.ids
+				FROM (SELECT agent_id, tool, waits_for, open_to AS roles, %[1]s(%[2]s) AS at, count(*) AS alike, (array_agg(id))[1:%[3]d] AS ids FROM waiting WHERE wanted GROUP BY agent_id, tool, waits_for, open_to) g
 				JOIN waiting w ON w.wanted AND w.%[2]s = g.at AND w.agent_id = g.agent_id AND w.tool = g.tool AND w.waits_for = g.waits_for AND w.open_to = g.roles
-				GROUP BY g.agent_id, g.tool, g.waits_for, g.roles, g.at, g.alike`, order.first, order.column)
+				GROUP BY g.agent_id, g.tool, g.waits_for, g.roles, g.at, g.alike, g.ids`, order.first, order.column, GroupIDs)
 			totals = "(SELECT count(*) FROM listed), (SELECT count(*) FROM listed WHERE " + passed + ")"
 		}
 		with = `waiting AS MATERIALIZED (SELECT id, agent_id, tool, environment, risk_domain, waits_for, open_to, due_at, opened_at, ` + wanted + ` AS wanted ` + from + `),
 		sorts AS MATERIALIZED (SELECT ` + sorts + `, count(*) AS n, count(*) FILTER (WHERE wanted) AS found FROM waiting` + group + `),
 		listed AS (` + rows + `),
-		page AS (SELECT id, at, alike, roles FROM listed WHERE ` + here + ` ORDER BY ` + listing + ` LIMIT ` + limit + `)`
+		page AS (SELECT id, at, alike, roles, ids FROM listed WHERE ` + here + ` ORDER BY ` + listing + ` LIMIT ` + limit + `)`
 	}
 	counts := "NULL::jsonb"
 	if s.Counts {

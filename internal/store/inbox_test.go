@@ -152,6 +152,11 @@ func TestInboxSearch(t *testing.T) {
 		if test.search.Alike && (page.Found != 4 || page.Rows[1].Alike+page.Rows[2].Alike != 3) {
 			t.Errorf("%+v: %+v", test.search, page)
 		}
+		for _, row := range page.Rows {
+			if test.search.Alike && (len(row.AlikeIDs) != row.Alike || !slices.Contains(row.AlikeIDs, row.ID)) || !test.search.Alike && row.AlikeIDs != nil {
+				t.Errorf("%+v: %s stands for %v", test.search, row.ID, row.AlikeIDs)
+			}
+		}
 	}
 	for _, cursor := range []string{"?", "AAAA", place(time.Now(), "elsewhere")} {
 		if _, err := s.Approvals.Inbox(ctx, reviewerOfR, InboxSearch{Limit: 1, After: cursor}); !errors.Is(err, ErrNotFound) {

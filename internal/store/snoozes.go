@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,6 +44,29 @@ func (s Approvals) Snoozed(ctx context.Context, personID, approvalID string) (un
 		return time.Time{}, nil
 	}
 	return until.UTC(), translate(err)
+}
+
+// fillSnoozes says of the approvals of a page until when the person has snoozed them.
+func (s Approvals) fillSnoozes(ctx context.Context, personID string, page *InboxPage) error {
+	ids := make([]string, len(page.Rows))
+	for i, row := range page.Rows {
+		ids[i] = row.ID
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT approval_id, until FROM snoozes WHERE person_id = $1 AND approval_id = ANY ($2)`, personID, ids)
+	if err != nil {
+		return translate(err)
+	}
+	var id string
+	var until time.Time
+	_, err = pgx.ForEachRow(rows, []any{&id, &until}, func() error {
+		if i := slices.Index(ids, id); i >= 0 {
+			page.Rows[i].SnoozedUntil = until.UTC()
+		}
+		return nil
+	})
+	return translate(err)
 }
 
 // snoozed is the condition that a row of snoozes, z, hides its approval, a: never what is

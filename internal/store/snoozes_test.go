@@ -43,6 +43,9 @@ func TestSnoozes(t *testing.T) {
 	lists("one's own", mine, 1, first)
 	lists("the snoozed", InboxSearch{PersonID: "usr_a", Snoozed: true}, 1, second)
 	lists("somebody else's", theirs, 0, first, second)
+	if row := s.inbox(t, InboxSearch{PersonID: "usr_a", Snoozed: true, Limit: 10}).Rows[0]; time.Until(row.SnoozedUntil) < 25*time.Minute {
+		t.Errorf("its row says until %v", row.SnoozedUntil)
+	}
 	if until, err := s.Approvals.Snoozed(ctx, "usr_a", second); err != nil || time.Until(until) < 25*time.Minute {
 		t.Errorf("snoozed until %v, %v", until, err)
 	}
