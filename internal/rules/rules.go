@@ -52,6 +52,7 @@ type Keeper struct {
 	Config
 	detector *redact.Detector
 	judge    atomic.Pointer[gate.Judge]
+	stops    stops
 	status   atomic.Pointer[Status]
 	warned   time.Time // when Run last spoke of the policy's end
 
@@ -391,7 +392,8 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if former := k.judge.Load(); former == nil || former.Digest() != judge.Digest() {
+	former := k.judge.Load()
+	if former == nil || former.Digest() != judge.Digest() {
 		if err := k.Store.Rules.KeepRuleset(ctx, judge.Digest(), judge.Body()); err != nil {
 			return fmt.Errorf("keep what decisions are judged by: %w", err)
 		}
@@ -404,6 +406,9 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 		Digest: judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
 		Problem: problem,
 	})
+	if former != nil {
+		k.stops.tell(former.Registry.Kills, known.Kills)
+	}
 	return nil
 }
 

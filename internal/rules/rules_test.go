@@ -474,6 +474,7 @@ func TestRegistryIsShared(t *testing.T) {
 	second, _ := p.keep(other)
 	r := admin.New(admin.Config{Store: p.store, Owner: true})
 	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
+	stops := second.Stops(ctx)
 	for i, bot := range []string{"bot", "cat", "dog"} {
 		p.db.Exec(`INSERT INTO agents (id, name) VALUES ($1, $1)`, bot)
 		agent := eventually(t, "the agent is known to both", func() bool {
@@ -489,6 +490,7 @@ func TestRegistryIsShared(t *testing.T) {
 			_, there := second.Judge().Registry.Killed(bot)
 			return here && there
 		})
+		<-stops // whoever shows switches is told, once they are known
 		v := fmt.Sprint(i + 1)
 		if _, err := first.Import(ctx, store.PolicyDocument, []byte(doc(v, "2026-01-01T00:00:00Z", "DENY")), "policy.json"); err != nil {
 			t.Fatal(err)
