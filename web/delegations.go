@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"slices"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
@@ -112,6 +114,9 @@ func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p e
 		f := &v.Form
 		f.Person, f.Deputy, f.DeputyEmail, f.From, f.Until = cmp.Or(request.PersonID, p.ID), e.text("deputy"), e.text("deputy_email"), e.text("from"), e.text("until")
 		f.Zone, f.Reason, f.Failure = e.text("zone"), request.Reason, detail
+		if !slices.ContainsFunc(f.Zones, func(o views.Option) bool { return o.Value == f.Zone }) && zone != time.UTC {
+			f.Zones = append(f.Zones, views.Option{Value: f.Zone, Label: zone.String()}) // the browser's own
+		}
 		return h.site.render(w, r, http.StatusUnprocessableEntity, views.DelegationsPage(v))
 	}
 	return h.site.redirectOrFail(w, r, err, "away", "/away")

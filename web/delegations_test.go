@@ -87,7 +87,7 @@ func TestAwayPage(t *testing.T) {
 	}
 	c.signIn("ada@example.com")
 	page := c.get("/away")
-	page.want(t, http.StatusOK, "Nobody decides for you", "You stand in for nobody", "nobody counts twice", `<option value="usr_grace">Grace Hopper (grace@example.com)`,
+	page.want(t, http.StatusOK, "Nobody decides for you", "You stand in for nobody", "nobody counts twice", `<option value="" selected>choose</option>`, `<option value="usr_grace">Grace Hopper (grace@example.com)`,
 		`type="datetime-local"`, "UTC+05:30", "UTC+05:45", "UTC−12:00", "UTC+14:00", `aria-current`)
 	for _, hidden := range []string{`name="person"`, `<option value="usr_ada"`, `data-testid="away-all"`} {
 		if strings.Contains(page.body, hidden) {
@@ -95,6 +95,12 @@ func TestAwayPage(t *testing.T) {
 		}
 	}
 	form := url.Values{"deputy": {"usr_grace"}, "from": {"2026-12-01T09:00"}, "until": {"2026-12-02T18:30"}, "zone": {"+05:30"}, "reason": {" skiing <b> "}}
+	named := url.Values{"deputy": {"usr_grace"}, "from": {"2027-03-27T09:00"}, "until": {"2027-03-29T09:00"}, "zone": {"Europe/Berlin"}, "reason": {"r"}}
+	c.do("POST", "/away", named).want(t, http.StatusSeeOther) // the clock is put forward in between
+	if got := a.requests[0]; !got.From.Equal(time.Date(2027, 3, 27, 8, 0, 0, 0, time.UTC)) || !got.Until.Equal(time.Date(2027, 3, 29, 7, 0, 0, 0, time.UTC)) {
+		t.Errorf("in a zone by its name: %v to %v", got.From, got.Until)
+	}
+	a.requests, a.list = nil, nil
 	made := c.do("POST", "/away", form)
 	made.want(t, http.StatusSeeOther)
 	if to := made.Header.Get("Location"); to != "/away" {
@@ -130,6 +136,10 @@ func TestAwayFormSaysWhatIsWrong(t *testing.T) {
 	a.refusal = &access.Refusal{Kind: access.Invalid, Code: "too_long", Detail: "Somebody can stand in for at most 90 days."}
 	again := c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "until": {"2027-11-01T00:00"}, "zone": {"-03:30"}, "reason": {"a year off"}})
 	again.want(t, http.StatusUnprocessableEntity, "at most 90 days", `role="alert"`, `value="2027-11-01T00:00"`, `value="a year off"`, `<option value="usr_grace" selected>`, `<option value="-03:30" selected>`)
+	for _, zone := range []string{"Mars/Olympus", "Local", "../../etc/passwd", "/etc/localtime"} {
+		c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "until": {"2027-11-01T00:00"}, "zone": {zone}, "reason": {"r"}}).want(t, http.StatusUnprocessableEntity, "Time zone: choose")
+	}
+	c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "until": {"2027-11-01T00:00"}, "zone": {"Asia/Tokyo"}, "reason": {"r"}}).want(t, http.StatusUnprocessableEntity, `<option value="Asia/Tokyo" selected>Asia/Tokyo</option>`)
 	byAddress := c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "deputy_email": {"gus@example.com"}, "until": {"2027-11-01T00:00"}, "reason": {"a year off"}})
 	byAddress.want(t, http.StatusUnprocessableEntity, `name="deputy_email" value="gus@example.com"`)
 	if got := a.requests[len(a.requests)-1].DeputyID; got != "gus@example.com" {

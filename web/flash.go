@@ -3,9 +3,11 @@ package web
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
+	"holdpoint/web/views"
 )
 
 // doneCookie carries the one sentence that the next page says. It names the
@@ -64,7 +66,7 @@ var doneWords = map[string]string{
 	"answered":      "What you supplied is on record. The call goes on.",
 	"informed":      "Your answer is on the card. The reviewers are told.",
 	"claimed":       "You have claimed this for half an hour. Others can still decide it.",
-	"passed-on":     "You have passed it on. Your colleague is told; others can still decide it.",
+	"passed-on":     "You have passed it on. Your colleague is told; others can still decide it, and you can take it back.",
 	"withdrawn":     "The change was taken back. Nothing of it comes into force.",
 	"unclaimed":     "You have released your claim.",
 	"extended":      "It has more time now.",
@@ -78,7 +80,7 @@ var doneWords = map[string]string{
 	"viewgone":      "The view was removed.",
 	"snoozed":       "The call is snoozed. It comes back by itself, and others still see it.",
 	"snoozedall":    "The calls are snoozed. They come back by themselves, and others still see them.",
-	"snoozedsome":   "What could be is snoozed. A call whose time is up before that, or that waits no more, is not.",
+	"snoozedsome":   "What could be is snoozed. A call whose deadline is before that, or that waits no more, is not.",
 	"unsnoozedall":  "The calls are in your inbox again.",
 	"unsnoozed":     "The call is in your inbox again.",
 	"person":        "The account was changed. It holds from now on, also for what waits.",
@@ -102,6 +104,28 @@ func (s *site) setFlash(w http.ResponseWriter, what string) {
 	http.SetCookie(w, &http.Cookie{Name: doneCookie, Value: what, Path: "/", MaxAge: 60, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
 }
 
+// undoSign stands between what was done and the approvals to which it was.
+const undoSign = "~"
+
+// withUndo has the sentence go with a button that undoes what was done to these approvals.
+func withUndo(what string, ids []string) string {
+	return what + undoSign + strings.Join(ids, undoSign)
+}
+
+// undoOf is the button that goes with what was done just now, for a form that is sent to
+// address; without ids there is none.
+func undoOf(r *http.Request, address string) views.Undo {
+	cookie, err := r.Cookie(doneCookie)
+	if err != nil {
+		return views.Undo{}
+	}
+	_, ids, there := strings.Cut(cookie.Value, undoSign)
+	if !there {
+		return views.Undo{}
+	}
+	return views.Undo{Address: address, IDs: strings.Split(ids, undoSign)}
+}
+
 // flash is what was done just now, said once.
 func (s *site) flash(w http.ResponseWriter, r *http.Request) string {
 	cookie, err := r.Cookie(doneCookie)
@@ -109,7 +133,8 @@ func (s *site) flash(w http.ResponseWriter, r *http.Request) string {
 		return ""
 	}
 	http.SetCookie(w, &http.Cookie{Name: doneCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
-	return doneWords[cookie.Value]
+	what, _, _ := strings.Cut(cookie.Value, undoSign)
+	return doneWords[what]
 }
 
 // redirectOrFail leads on after a change, or returns why there was none.

@@ -97,11 +97,15 @@ func (e *formValues) moment(name, label string, zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// zone is a distance from UTC such as "+05:30"; blank is UTC.
+// zone is a distance from UTC such as "+05:30", or a zone by its name, such as "Europe/Berlin",
+// which a browser knows as its own; blank is UTC.
 func (e *formValues) zone(name string) *time.Location {
 	text := e.text(name)
 	if text == "" {
 		return time.UTC
+	}
+	if named, err := time.LoadLocation(text); err == nil && strings.Contains(text, "/") {
+		return named
 	}
 	t, err := time.Parse("-07:00", text)
 	if err != nil {

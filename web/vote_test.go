@@ -216,7 +216,7 @@ func TestNothingFromAnAgentIsMarkup(t *testing.T) {
 	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusSeeOther)
 	pages = append(pages, c.get("/history"), c.get("/approvals/apr_1"))
 	for i, p := range pages {
-		if n := strings.Count(p.body, "<script"); n != 3 && p.StatusCode != http.StatusSeeOther {
+		if n := strings.Count(p.body, "<script"); n != 4 && p.StatusCode != http.StatusSeeOther {
 			t.Errorf("page %d has %d scripts", i, n)
 		}
 		for _, bad := range []string{"<img src=x", `href="javascript`, "\u202e", "\u200b", "<script>alert"} {

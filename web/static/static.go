@@ -17,7 +17,7 @@ import (
 	"sync"
 )
 
-//go:embed console.css console.js export.js flow.js passkeys.js push.js sw.js verify.js logo.svg manifest.webmanifest *.png
+//go:embed console.css console.js export.js fields.js flow.js passkeys.js push.js sw.js verify.js logo.svg manifest.webmanifest *.png
 var files embed.FS
 
 type file struct {

@@ -45,3 +45,8 @@ type DelegationForm struct {
 	People, Persons, Zones                                          []Option
 	Person, Deputy, DeputyEmail, From, Until, Zone, Reason, Failure string
 }
+
+// deputies are the choices of a deputy. Nobody is chosen beforehand.
+func (f DelegationForm) deputies() []Option {
+	return append([]Option{{Label: "choose"}}, f.People...)
+}

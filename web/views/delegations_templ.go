@@ -339,7 +339,7 @@ func awayForm(f DelegationForm, writer string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("deputy", f.People, f.Deputy).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("deputy", f.deputies(), f.Deputy).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -352,11 +352,11 @@ func awayForm(f DelegationForm, writer string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choice("deputy", f.People, f.Deputy).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choice("deputy", f.deputies(), f.Deputy).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</label> <label><span>Instead of them <span class=\"meta\">the e-mail address of somebody else</span></span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "</label> <label><span>Or somebody else <span class=\"meta\">their e-mail address</span></span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -408,7 +408,7 @@ func awayForm(f DelegationForm, writer string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "\" required></label> <label><span>Both times are in <span class=\"meta\">UTC unless you say otherwise</span></span>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "\" required></label> <label class=\"ownzone\"><span>Time zone <span class=\"meta\">of both times</span></span>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

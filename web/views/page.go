@@ -2,6 +2,12 @@ package views
 
 import "time"
 
+// Undo undoes what was done just now: a form with IDs, sent to Address; no IDs for none.
+type Undo struct {
+	Address string
+	IDs     []string
+}
+
 // Frame is what every page has around its content.
 type Frame struct {
 	// Title is the page's title without the product's name.
@@ -27,6 +33,8 @@ type Frame struct {
 	AllStopped Kill
 	// Notice says what was done just now, or "".
 	Notice string
+	// Undo is the button that goes with it, where that can be undone.
+	Undo Undo
 	// Enrolling says that the person can do nothing but add a second factor.
 	Enrolling bool
 	// Live is the address of the event stream that says when to look again, or "".
@@ -341,7 +349,19 @@ type Decide struct {
 	// MaxComment bounds the comment, in bytes.
 	MaxComment int
 	Kinds      []Option
+	// Terms are the constraints that a vote can tighten by a number.
+	Terms []TightTerm
 }
+
+// TightTerm is a constraint that a vote can tighten by a number. Now is what it is, "" for not set,
+// and Least says that it can only grow.
+type TightTerm struct {
+	Name, Label, Now string
+	Least            bool
+}
+
+// Field is the name of its field, which no other field of the form can have.
+func (t TightTerm) Field() string { return "term:" + t.Name }
 
 // Mode tells a script whether a new rendering has the same form.
 func (d Decide) Mode() string {

@@ -12,7 +12,7 @@ func Until(deadline, now time.Time) string {
 	s := int(left / time.Second)
 	switch {
 	case left <= 0:
-		return "time is up"
+		return "deadline passed"
 	case s < 60:
 		return fmt.Sprintf("in %d s", max(s, 1))
 	case s < 600:
