@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -281,6 +282,20 @@ const (
 	maxFields = 12 << 10
 )
 
+// What texts are sums: those with a fraction or a currency, and any number where the name says
+// that it is one.
+var (
+	sumText    = regexp.MustCompile(`^([A-Z]{3} )?[-+]?[0-9][0-9.,' ]*[.,][0-9]{1,4}( ?[A-Z]{3})?$|^[0-9]+ [A-Z]{3}$`)
+	numberText = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	sumNames   = []string{"amount", "total", "sum", "price", "limit", "max_amount"}
+)
+
+// sumAsText reports whether a text is a sum, as far as one can see.
+func sumAsText(names []string, text string) bool {
+	text = strings.TrimSpace(text)
+	return sumText.MatchString(text) || numberText.MatchString(text) && len(names) > 0 && slices.Contains(sumNames, strings.ToLower(names[len(names)-1]))
+}
+
 // grantLeaf is a leaf's fields, to begin with: exactly what this call has.
 func grantLeaf(i int, l grant.Leaf, longest int) views.GrantLeaf {
 	v := views.GrantLeaf{Number: i, Names: pointerNames(l.Path), Is: string(l.Value.Canonical()), Op: string(grant.Equals)}
@@ -294,6 +309,7 @@ func grantLeaf(i int, l grant.Leaf, longest int) views.GrantLeaf {
 		option(grant.OneOf, "one of …")
 	case canon.StringKind:
 		// A field cannot hold what a browser would change.
+		v.Sum = sumAsText(v.Names, l.Value.Str())
 		if text := l.Value.Str(); len(text) <= longest && !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7F }) {
 			v.Fields, v.Value = "text", text
 			option(grant.OneOf, "one of …")

@@ -1,6 +1,9 @@
 package views
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Grants is the list of standing grants.
 type Grants struct {
@@ -63,6 +66,15 @@ type GrantLeaf struct {
 	Value, Fields string
 	// Folded says that it is a line to open: there are many, and it is as in this call.
 	Folded bool
+	// Sum says that it is a text which is a sum, so that nothing is at most that.
+	Sum bool
+}
+
+// offers reports whether a leaf can be compared so.
+func (v GrantForm) offers(op string) bool {
+	return slices.ContainsFunc(v.Leaves, func(l GrantLeaf) bool {
+		return slices.ContainsFunc(l.Ops, func(o Option) bool { return o.Value == op })
+	})
 }
 
 // line is the leaf of this call in one line.
