@@ -8,6 +8,7 @@ import (
 
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/stakes"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -116,6 +117,25 @@ func leavesOf(path string, v canon.Value, list []views.Argument) (_ []views.Argu
 		plain = plain && ok
 	}
 	return list, plain
+}
+
+// says reports whether the call's sentence has all of the argument at a path.
+func (c alikeCall) says(path string) bool {
+	place := strings.ReplaceAll(path, pathSign, ".")
+	i := slices.IndexFunc(c.args, func(a views.Argument) bool { return a.Path == path })
+	if i < 0 {
+		return false
+	}
+	value, err := canon.Parse([]byte(c.args[i].JSON))
+	return err == nil && slices.ContainsFunc(c.view.Stakes.Parts, func(p stakes.Part) bool {
+		switch {
+		case p.Place != place:
+			return false
+		case p.Kind == stakes.Exact: // an amount may be a text
+			return value.Kind() == canon.NumberKind || value.Str() != "" && strings.Contains(strings.ReplaceAll(p.Text, ",", ""), value.Str())
+		}
+		return p.Kind == stakes.Text && p.Text == value.Str()
+	})
 }
 
 // pathSign stands between the names of a path.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -88,6 +90,10 @@ func (h *bulkHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 		i := slices.IndexFunc(calls, func(c alikeCall) bool { return c.id == rows[0].id })
 		calls[i].apart = "None of the others is like it: decide it on its own card."
 	}
+	// What deserves a second look comes first.
+	slices.SortStableFunc(calls, func(a, b alikeCall) int {
+		return cmp.Compare(min(len(b.view.Sum.Flags), 1), min(len(a.view.Sum.Flags), 1))
+	})
 	fillBulk(&v, calls)
 	notice := v.Notice
 	v.Frame, v.Kinds, v.MaxComment = h.site.frame(p, "Decide together", ""), denials, gate.MaxComment
@@ -280,6 +286,15 @@ func fillBulk(v *views.Bulk, calls []alikeCall) {
 	for _, c := range rows {
 		v.All.Stakes.Danger = max(v.All.Stakes.Danger, c.view.Stakes.Danger)
 	}
+	last := v.All.Deadline
+	for _, c := range rows {
+		if d := c.view.Deadline; d.Before(v.All.Deadline) {
+			v.All.Deadline = d
+		} else if d.After(last) {
+			last = d
+		}
+	}
+	v.Deadlines = last.Sub(v.All.Deadline) > time.Minute
 	var differing []string
 	v.Same, differing = compare(rows)
 	v.Columns, v.More = differing, 0
@@ -299,7 +314,7 @@ func fillBulk(v *views.Bulk, calls []alikeCall) {
 			if i := slices.IndexFunc(c.args, func(a views.Argument) bool { return a.Path == path }); i >= 0 {
 				cell = &c.args[i].Code
 			}
-			row.Cells = append(row.Cells, cell)
+			row.Cells, row.Said = append(row.Cells, cell), append(row.Said, c.says(path))
 		}
 		v.Rows = append(v.Rows, row)
 	}

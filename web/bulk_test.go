@@ -286,7 +286,7 @@ func TestBulkSigned(t *testing.T) {
 	for _, id := range ids {
 		c.m.cards[id].SignYes, c.m.cards[id].CanSign = true, true
 	}
-	c.get(pageFor(ids...)).want(t, http.StatusOK, "Approve all and sign each", `data-passkey="each"`, `name="assertion:`+ids[1]+`"`, ">Deny all</button>")
+	c.get(pageFor(ids...)).want(t, http.StatusOK, `Approve <span data-sum-all>all</span> and sign each`, `data-passkey="each"`, `name="assertion:`+ids[1]+`"`, ">Deny <span data-sum-all>all</span></span></button>")
 	form := formFor(c.m, "approve", ids...)
 	for _, id := range ids {
 		form.Set("challenge:"+id, "cha_"+id)

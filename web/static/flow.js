@@ -212,8 +212,10 @@
   };
   const add = () => {
     const on = boxes.filter((box) => box.checked);
-    sum.querySelector("[data-sum-calls]").textContent = on.length === boxes.length ? `${on.length} calls` : `${on.length} of ${boxes.length} calls`;
-    sum.querySelector("[data-sum-total]").textContent = total(on.map((box) => box.dataset.sum));
+    const each = (name, text) => { for (const el of document.querySelectorAll(`[${name}]`)) el.textContent = text; };
+    each("data-sum-calls", on.length === boxes.length ? `${on.length} calls` : `${on.length} of ${boxes.length} calls`);
+    each("data-sum-total", total(on.map((box) => box.dataset.sum)));
+    each("data-sum-all", on.length === boxes.length ? "all" : String(on.length));
   };
   if (sum) {
     add();

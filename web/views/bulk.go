@@ -14,10 +14,11 @@ import (
 // Bulk is the page on which somebody decides alike calls together.
 type Bulk struct {
 	Frame
-	// All is what is the same in all of Rows, as the card of the first one has it.
-	// Credentials, Claims and Statements say that these are not.
-	All                             Approval
-	Credentials, Claims, Statements bool
+	// All is what is the same in all of Rows, as the card of the first one has it, with the
+	// earliest of their deadlines. Credentials, Claims and Statements say that these are not,
+	// Deadlines that they are more than a minute apart.
+	All                                        Approval
+	Credentials, Claims, Statements, Deadlines bool
 	// Same are the arguments that are the same in all, Columns what those that differ are
 	// called, and More how many differ besides.
 	Same    []Argument
@@ -40,7 +41,9 @@ type BulkRow struct {
 	// Credential and ByClaim are shown where they differ.
 	Credential, ByClaim string
 	// Cells are what the arguments of Columns are; nil for one that is not there.
-	Cells     []*Code
+	Cells []*Code
+	// Said says of each whether the sentence has all of it.
+	Said      []bool
 	Deadline  time.Time
 	ClaimedBy string
 	Flags     []string
