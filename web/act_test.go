@@ -122,6 +122,43 @@ func TestTighterTerms(t *testing.T) {
 	}
 }
 
+// TestTermFields: numbers among the constraints have a field each, and so has the amount of a
+// call about one; what is written there goes with what is written as JSON, and a form says
+// of one constraint one thing.
+func TestTermFields(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	card := c.m.add("apr_1", "payments.transfer", `{"amount":"12.50","currency":"EUR","to":"Ann"}`, constraints(`{"min_delay_seconds":5,"max_rows":100,"allowed_hosts":["a"],"maximum":3,"max_odd name":1}`))
+	page := c.get("/approvals/apr_1")
+	page.want(t, http.StatusOK, `name="term:max_rows"`, "Rows, at most", "now; ", `name="term:min_delay_seconds"`, "Delay seconds, at least", `name="term:max_amount"`, "Amount, at most")
+	page.lacks(t, `name="term:allowed_hosts"`, `name="term:maximum"`, `name="term:max_odd`)
+	for name, bad := range map[string]url.Values{
+		"no number":       {"term:max_rows": {"few"}},
+		"an object":       {"term:max_rows": {`{"a":1}`}},
+		"no name":         {"term:\xff": {"1"}},
+		"an odd name":     {"term:max rows": {"1"}},
+		"twice":           {"term:max_rows": {"5"}, "constraints": {`{"max_rows":6}`}},
+		"twice, by case":  {"term:max_rows": {"5"}, "constraints": {`{"MAX_ROWS":6}`}},
+		"too large":       {"term:max_rows": {"1e999"}},
+		"two in one":      {"term:max_rows": {`5,"b":6`}},
+		"not even a sign": {"term:max_rows": {"-"}},
+	} {
+		form := ballotFor(card, "approve")
+		for field, value := range bad {
+			form[field] = value
+		}
+		if a := c.do("POST", "/approvals/apr_1/votes", form); a.StatusCode != http.StatusUnprocessableEntity || len(c.m.votes) != 0 {
+			t.Errorf("%s: %s", name, a.Status)
+		}
+	}
+	form := ballotFor(card, "approve")
+	form["term:max_rows"], form["term:max_amount"], form["term:min_delay_seconds"] = []string{" 50 "}, []string{"9.50"}, []string{""}
+	form.Set("constraints", `{"allowed_hosts": []}`)
+	c.acts("apr_1", "votes", form, "approved with tighter terms")
+	if v := c.m.votes[0]; string(v.Constraints) != `{"allowed_hosts":[],"max_amount":9.5,"max_rows":50}` {
+		t.Errorf("vote: %s", v.Constraints)
+	}
+}
+
 func TestBreakTheGlass(t *testing.T) {
 	c := start(t, nil)
 	card := c.m.add("apr_1", "accounts.close", `{}`, nil)

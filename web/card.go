@@ -152,7 +152,7 @@ func arguments(c gate.Card, full bool) (views.Arguments, views.Warnings) {
 
 // decisionOf says what the person may do and, where they may not, why.
 func decisionOf(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) views.Decide {
-	d := views.Decide{MaxComment: gate.MaxComment, Kinds: denials}
+	d := views.Decide{MaxComment: gate.MaxComment, Kinds: denials, Terms: termsOf(c)}
 	a := c.Approval
 	if over(a) {
 		return d

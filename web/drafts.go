@@ -30,7 +30,7 @@ type Drafts interface {
 // address is, and the fields of each that people fill in. One that ends with a colon
 // stands for all that begin so. What proves who somebody is, is never kept.
 var draftFields = map[string][]string{
-	"votes":          {"comment", "constraints", "valid_minutes", "kind", "digest"},
+	"votes":          {"comment", "constraints", "valid_minutes", termField, "kind", "digest"},
 	"comments":       {"comment"},
 	"questions":      {"comment"},
 	"pass-on":        {"comment", "to"},

@@ -154,7 +154,7 @@ func TestFormsThatAreNotTaken(t *testing.T) {
 	form := ballotFor(card, "approve")
 	form.Set("constraints", "[1]")
 	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusUnprocessableEntity, `data-testid="vote-failure"`, "no JSON object", "because</textarea>", "[1]</textarea>", `data-testid="approve"`)
-	c.get("/approvals/apr_1").want(t, http.StatusOK, "because</textarea>", "[1]</textarea>", `<details class="fold" open>`)
+	c.get("/approvals/apr_1").want(t, http.StatusOK, "because</textarea>", "[1]</textarea>", `<details class="fold" open data-testid="tighten">`)
 	card.Approval.Version = 2
 	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusUnprocessableEntity)
 	form.Set("constraints", "")

@@ -173,6 +173,9 @@ func readTerms(form url.Values, v *gate.VoteRequest) error {
 			return invalid("not_tighter", `The constraints are no JSON object, such as {"max_amount": 100}. Nothing was recorded.`)
 		}
 	}
+	if err := readTermFields(form, v); err != nil {
+		return err
+	}
 	if text := strings.TrimSpace(form.Get("valid_minutes")); text != "" {
 		minutes, err := strconv.Atoi(text)
 		if err != nil || minutes < 1 || minutes > maxValidMinutes {
