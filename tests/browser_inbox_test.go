@@ -8,11 +8,15 @@ import (
 )
 
 // TestBrowserInboxRows: an open inbox that is searched gets the rows that come, change
-// and go, one by one: the others stay the very elements that they were, and the focus
+// and go, and says that their agent was stopped, one by one: the others stay the very elements that they were, and the focus
 // stays where it is. The search is kept as a view.
 func TestBrowserInboxRows(t *testing.T) {
 	d := onBrowsed(t)
-	agent := d.agent(t)
+	id := newID("agent-") // its own: it is stopped
+	agent := d.client(t).with(d.newKey(t, "--agent", id))
+	eventually(t, settleWithin, "the new agent is known", func() bool {
+		return strings.Contains(string(agent.propose(event("search_docs", "accept", nil)).Body), `"gate_decision":"pass"`)
+	})
 	prefix := newID("rows_")
 	first, second := agent.hold(prefix+"_first", nil), agent.hold(prefix+"_second", nil)
 	b := openBrowser(t, d.URL)
@@ -44,6 +48,19 @@ func TestBrowserInboxRows(t *testing.T) {
 	kept("a call that comes")
 	b.until("the row that comes was sent, and not those that stay",
 		`window.sent.some(d => { const c = JSON.parse(d); return c.rows === 3 && (c.put || []).map(p => p.id).join() === "`+third.ID+`" && !c.drop })`)
+
+	// The kill switch is told as well, with its reason, though no call has changed; and so is
+	// its end. An open card says it, too.
+	stop := func(on bool) {
+		t.Helper()
+		d.admin(t).do("POST", "/v1/admin/kill-switches", map[string]any{"agent_id": id, "on": on, "reason": "pays twice"}).want(t, 200)
+	}
+	stop(true)
+	b.sees(testid("row-stopped"), "agent stopped: pays twice")
+	kept("an agent that is stopped")
+	stop(false)
+	b.until("no row says that its agent is stopped", `document.querySelector("[data-testid=row-stopped]") === null`)
+	kept("an agent that goes on")
 
 	agent.cancel(first.ID).want(t, 200)
 	b.until("the row that goes is gone", row(first.ID)+` === null`)

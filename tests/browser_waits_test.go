@@ -63,7 +63,13 @@ func TestBrowserTalks(t *testing.T) {
 	b.sees(testid("notice"), "Your colleague is told")
 	other.sees(testid("taken"), "has passed this on to you")
 	other.open("/?mine=1")
-	other.sees("[data-row="+a.ID+"]", "passed it on to")
+	other.sees("[data-row="+a.ID+"]", "passed it on to you")
+	b.open("/?q=" + a.ID)
+	b.sees("[data-row="+a.ID+"]", "you passed it on to")
+	b.open(card)
+	b.sees(testid("taken"), "you have passed this on to")
+	b.click(testid("claim")) // takes it back
+	b.sees(testid("taken"), "you have claimed this")
 	for _, one := range []*browser{b, other, owner} {
 		one.clean()
 	}

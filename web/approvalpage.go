@@ -162,10 +162,15 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 		v.Notice, v.Next = "", h.next(r, p, v.ID)
 	}
 	if a := found.Approval; !final(a) || v.FollowUp.ReviewOwed {
-		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + strconv.FormatInt(a.Revision, 10)
+		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + cardMark(a, h.site.killsOn(a.Call.AgentID))
 		v.Refresh = v.Status.Code == "settling"
 	}
 	return h.site.render(w, r, status, views.ApprovalPage(v))
+}
+
+// cardMark names what an open card shows that may change.
+func cardMark(a approval.Approval, kills string) string {
+	return strconv.FormatInt(a.Revision, 10) + kills
 }
 
 // rules tells which rules met the call. That they cannot be read keeps nobody from the card.

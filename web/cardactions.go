@@ -244,7 +244,7 @@ func claimOf(c gate.Card, p engine.Person, name func(string) string) views.Claim
 	if claim := a.State.Claim; claim != nil {
 		v.By, v.Mine = name(claim.Claimant()), claim.Claimant() == p.ID
 		if claim.Details.For != "" {
-			v.PassedBy = name(claim.Actor.ID)
+			v.PassedBy, v.PassedByMe = name(claim.Actor.ID), claim.Actor.ID == p.ID
 		}
 	}
 	v.CanTake = !v.Mine && (c.CannotVote == nil || refusalOf(c, p, approval.Fact{Kind: approval.Claim}) == nil)

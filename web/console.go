@@ -44,7 +44,10 @@ type Config struct {
 	// Slack links people's accounts in Slack; it may be nil.
 	Slack Slack
 	// InForce says what is judged by at the moment of asking.
-	InForce  func() InForce
+	InForce func() InForce
+	// Stops receives after a kill switch was turned, once InForce has it, until the context
+	// ends. It may be nil: open pages hear of it when something else changes.
+	Stops    func(context.Context) <-chan struct{}
 	SignIn   SignIn
 	Sessions Sessions
 	// PasswordLinks may be nil: there is no page then on which people set a password by
@@ -160,7 +163,7 @@ func New(c Config) (*Console, error) {
 	groups := []group{
 		&signInHandler{site: shared, signer: c.SignIn, links: c.PasswordLinks, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
 		&accountHandler{site: shared, factors: c.Factors, push: c.Push, slack: c.Slack},
-		&inboxHandler{shared, c.Inbox}, &historyHandler{shared, c.History}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
+		&inboxHandler{shared, c.Inbox}, &historyHandler{shared, c.History}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stops: c.Stops, stopping: c.Stopping},
 		page, &voteHandler{shared, c.Votes, page}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},
 		&bulkHandler{site: shared, cards: c.Cards, votes: c.Votes, factors: c.Factors},

@@ -25,7 +25,8 @@ import (
 // uses the real state machine.
 type fakeGate struct {
 	mu       sync.Mutex
-	untold   bool // says nothing of what is at stake in lists
+	groups   map[string]gate.GroupStakes // what Groups says
+	untold   bool                        // says nothing of what is at stake in lists
 	unsaid   error
 	told     []string // of which calls lists were told what is at stake, since it was last cleared
 	now      func() time.Time
@@ -123,6 +124,10 @@ func (m *fakeGate) voter(p engine.Person) approval.Voter {
 }
 
 // Inbox finds by tool, word, kind and deadline, and pages by the place in the list.
+func (m *fakeGate) Groups(context.Context, []gate.InboxRow) (map[string]gate.GroupStakes, error) {
+	return m.groups, nil
+}
+
 func (m *fakeGate) Stakes(_ context.Context, listed []approval.Approval) (map[string]gate.Stakes, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,7 +180,11 @@ func (m *fakeGate) Inbox(_ context.Context, p engine.Person, search gate.InboxSe
 			slices.ContainsFunc(search.Words, func(word string) bool { return !strings.Contains(words, word) }) {
 			continue
 		}
-		list = append(list, gate.InboxRow{Approval: a, Alike: 1})
+		row := gate.InboxRow{Approval: a, Alike: 1}
+		if search.Snoozed {
+			row.SnoozedUntil = m.snoozed[p.ID+a.ID]
+		}
+		list = append(list, row)
 	}
 	slices.SortFunc(list, func(a, b gate.InboxRow) int {
 		return cmp.Or(a.State.Deadline.Compare(b.State.Deadline), strings.Compare(a.ID, b.ID))
@@ -205,7 +214,7 @@ func (m *fakeGate) Snooze(_ context.Context, p engine.Person, id string, long ti
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.cards[id].Approval; !a.State.Deadline.After(m.now().Add(long)) {
-		return &access.Refusal{Kind: access.Conflict, Code: "due_before", Detail: "Its time is up before that, so it stays in your inbox."}
+		return &access.Refusal{Kind: access.Conflict, Code: "due_before", Detail: "Its deadline is before that, so it stays in your inbox."}
 	}
 	m.snoozed[p.ID+id] = m.now().Add(long)
 	return m.broken

@@ -26,6 +26,9 @@ type Inbox interface {
 	// without arguments.
 	Inbox(ctx context.Context, p engine.Person, search gate.InboxSearch) (gate.InboxPage, error)
 	Listed
+	// Groups says what is at stake with the calls of rows that stand for several, by the id
+	// of the row.
+	Groups(ctx context.Context, rows []gate.InboxRow) (map[string]gate.GroupStakes, error)
 	// Tasks lists what the person is asked for beside deciding.
 	Tasks(ctx context.Context, p engine.Person) (gate.Tasks, error)
 	// InboxViews lists the searches of the inbox that the person keeps by a name, which
@@ -66,6 +69,7 @@ func (h *inboxHandler) register(mux *http.ServeMux) {
 func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	asked := readInboxOf(r.URL.RawQuery, p)
 	v := views.Inbox{Frame: h.site.frame(p, "Inbox", "inbox"), Roles: p.Roles}
+	v.Undo = undoOf(r, unsnoozeURL(asked))
 	v.Notice = h.site.flash(w, r)
 	saved, err := h.inbox.InboxViews(r.Context(), p)
 	if err != nil {
@@ -90,7 +94,7 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 		}
 		v.Accesses = views.AwaitedReview(awaited)
 	}
-	told := h.stakes(r.Context(), page.Rows)
+	told := atStake{h.stakes(r.Context(), page.Rows), h.groups(r.Context(), page.Rows)}
 	name := h.names(r.Context(), page, tasks)
 	for _, a := range tasks.Unknown {
 		v.Tasks = append(v.Tasks, taskRow(a, "Say what became of it: nobody knows whether it ran", name))
@@ -104,12 +108,13 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	for _, a := range tasks.Mine {
 		v.Mine = append(v.Mine, taskRow(a, wantedFromRequester(a), name))
 	}
-	fillInbox(&v, asked, page, told, h.site.inForce().Registered.Kills, name)
+	kills := h.site.inForce().Registered.Kills
+	fillInbox(&v, asked, page, told, kills, name)
 	v.Search, v.Snoozes = asked.view(page.Counts, name), snoozes
 	v.Agents = agentLinks(page, name)
 	v.Refresh = true
-	v.Live = "/live?" + asked.query("after", asked.search.After, "before", asked.search.Before, "seen", inboxMark(page, tasks))
-	if len(told) > 0 {
+	v.Live = "/live?" + asked.query("after", asked.search.After, "before", asked.search.Before, "seen", inboxMark(page, tasks, kills))
+	if len(told.rows)+len(told.groups) > 0 {
 		return h.site.render(w, r, http.StatusOK, views.InboxPage(v)) // it has arguments: see renderList
 	}
 	return h.site.renderList(w, r, views.InboxPage(v))
@@ -165,9 +170,24 @@ func (h *inboxHandler) names(ctx context.Context, page gate.InboxPage, tasks gat
 	return h.site.names(ctx, slices.Compact(ids)...)
 }
 
+// groups reads what is at stake with rows that stand for several calls.
+func (h *inboxHandler) groups(ctx context.Context, rows []gate.InboxRow) map[string]gate.GroupStakes {
+	told, err := h.inbox.Groups(ctx, rows)
+	if err != nil { // the rows lead to the calls
+		h.site.logger.ErrorContext(ctx, "what is at stake with groups not read", "error", err)
+	}
+	return told
+}
+
+// atStake is what is at stake with rows and groups of a page.
+type atStake struct {
+	rows   map[string]gate.Stakes
+	groups map[string]gate.GroupStakes
+}
+
 // fillInbox writes a page of the inbox into its view. kills are the kill switches that are on,
 // by agent.
-func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, told map[string]gate.Stakes, kills map[string]registry.Kill, name func(string) string) {
+func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, told atStake, kills map[string]registry.Kill, name func(string) string) {
 	v.All, v.Found, v.Groups, v.From, v.First = page.All, page.Found, page.Groups, page.From, asked.address()
 	if page.Previous != "" {
 		v.Previous = asked.address("before", page.Previous)
@@ -179,9 +199,13 @@ func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, told map[s
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
 	}
 	for _, row := range page.Rows {
-		v.Rows = append(v.Rows, inboxRow(asked, row, told[row.ID], name))
-		if _, on := kills[row.Call.AgentID]; on {
-			v.Rows[len(v.Rows)-1].Stopped = true
+		v.Rows = append(v.Rows, inboxRow(asked, row, told.rows[row.ID], name))
+		if g, there := told.groups[row.ID]; there {
+			addGroup(&v.Rows[len(v.Rows)-1], g)
+		}
+		if k, on := kills[row.Call.AgentID]; on {
+			last := &v.Rows[len(v.Rows)-1]
+			last.Stopped, last.StoppedWhy = true, k.Reason
 		}
 	}
 	if v.Snoozed = page.Snoozed; page.Snoozed > 0 && !asked.search.Snoozed {
@@ -217,8 +241,9 @@ func (h *inboxHandler) snooze(w http.ResponseWriter, r *http.Request, p engine.P
 	if err != nil {
 		return invalid("incomplete_form", "Choose for how long.")
 	}
-	err = h.inbox.Snooze(r.Context(), p, r.PathValue("id"), long)
-	return h.site.redirectOrFail(w, r, err, "snoozed", "/")
+	id := r.PathValue("id")
+	err = h.inbox.Snooze(r.Context(), p, id, long)
+	return h.site.redirectOrFail(w, r, err, withUndo("snoozed", []string{id}), "/")
 }
 
 func (h *inboxHandler) unsnooze(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -228,42 +253,47 @@ func (h *inboxHandler) unsnooze(w http.ResponseWriter, r *http.Request, p engine
 }
 
 // snoozeSeveral keeps the calls that are ticked out of the person's own inbox for a while,
-// but for those whose time is up before that: they stay.
+// but for those whose deadline is before that: they stay.
 func (h *inboxHandler) snoozeSeveral(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	long, err := time.ParseDuration(r.PostForm.Get("for"))
 	if err != nil {
 		return invalid("incomplete_form", "Choose for how long.")
 	}
-	return h.several(w, r, p, "snoozedall", "snoozedsome", func(id string) error { return h.inbox.Snooze(r.Context(), p, id, long) })
+	return h.several(w, r, p, "snoozedall", "snoozedsome", true, func(id string) error { return h.inbox.Snooze(r.Context(), p, id, long) })
 }
 
 func (h *inboxHandler) unsnoozeSeveral(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	return h.several(w, r, p, "unsnoozedall", "unsnoozedall", func(id string) error { return h.inbox.Unsnooze(r.Context(), p, id) })
+	return h.several(w, r, p, "unsnoozedall", "unsnoozedall", false, func(id string) error { return h.inbox.Unsnooze(r.Context(), p, id) })
 }
 
 // several does something to each call that is ticked, and leads back to the search with
-// what all or some says of it. What is refused of each alike is refused.
-func (h *inboxHandler) several(w http.ResponseWriter, r *http.Request, p engine.Person, all, some string, do func(id string) error) error {
+// what all or some says of it. What is refused of each alike is refused. What is undoable is
+// undone by bringing back.
+func (h *inboxHandler) several(w http.ResponseWriter, r *http.Request, p engine.Person, all, some string, undoable bool, do func(id string) error) error {
 	ids, err := chosen(r.PostForm["id"])
 	if err != nil {
 		return err
 	}
-	what, done := all, 0
+	what := all
+	var done []string
 	var refused error
 	for _, id := range ids {
 		err := do(id)
 		var refusal *access.Refusal
 		switch {
 		case err == nil:
-			done++
+			done = append(done, id)
 		case errors.As(err, &refusal):
 			what, refused = some, err
 		default:
 			return err
 		}
 	}
-	if done == 0 {
+	if len(done) == 0 {
 		return refused
+	}
+	if undoable {
+		what = withUndo(what, done)
 	}
 	h.site.redirectWithFlash(w, r, what, readInboxOf(r.URL.RawQuery, p).address())
 	return nil
@@ -294,6 +324,9 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 		Stakes:   views.Stakes{Sentence: told.Sentence, From: told.From},
 		OpenedAt: a.Plan.OpenedAt, Deadline: deadline(a), Edited: edited(a), Question: a.State.Question != nil, Alike: found.Alike,
 		Pick: !asked.search.Alike,
+	}
+	if row.SnoozedUntil = found.SnoozedUntil; !row.SnoozedUntil.IsZero() && !asked.search.Alike {
+		row.BringBack = unsnoozeURL(asked)
 	}
 	if row.Change = gate.ChangeUnder(a.Call.Tool) != ""; row.Change {
 		row.Tool, row.Agent = calledTool(a.Call.Tool), "" // no agent asks for it
@@ -332,6 +365,33 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 		row.Deceptive = row.Deceptive || views.Visible(text) != text
 	}
 	return row
+}
+
+// unsnoozeURL is where calls are brought back, in the same search.
+func unsnoozeURL(asked inboxAsked) string {
+	if query := asked.query(); query != "" {
+		return "/inbox/unsnooze?" + query
+	}
+	return "/inbox/unsnooze"
+}
+
+// addGroup says of a row what is at stake with all calls that it stands for.
+func addGroup(row *views.InboxRow, g gate.GroupStakes) {
+	of := views.Thousands(g.Of) + " calls"
+	if g.Of < row.Alike {
+		row.Group = append(row.Group, "of "+of+" that were looked at")
+	}
+	row.Group = append(row.Group, g.Ranges...)
+	for _, t := range g.Targets {
+		row.Group = append(row.Group, views.Thousands(t.N)+" different in “"+t.Value+"”")
+	}
+	for _, t := range g.FirstTime {
+		in := "in each of them"
+		if t.N < g.Of || g.Of < row.Alike {
+			in = "in " + views.Thousands(t.N) + " of " + of
+		}
+		row.Flags = append(row.Flags, "First time: "+t.Value+", "+in)
+	}
 }
 
 // edited reports whether a reviewer has changed the call.

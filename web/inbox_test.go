@@ -66,7 +66,7 @@ func TestInboxSearch(t *testing.T) {
 	for query, says := range map[string]string{
 		"sort=size":                         "Order cannot be “size”. It can be: oldest, newest.",
 		"asked=luck":                        "Waits for cannot be “luck”. It can be: answer, step_up, ticket, review, human.",
-		"due=1y":                            "Time is up cannot be “1y”",
+		"due=1y":                            "Deadline cannot be “1y”",
 		"mine=2":                            "Claimed cannot be “2”",
 		"group=tool":                        "Rows cannot be “tool”",
 		"q=%00":                             "a character that cannot be read",
@@ -123,6 +123,10 @@ func TestInboxRows(t *testing.T) {
 	row := inboxRow(asked, found, gate.Stakes{Environment: "prod"}, func(id string) string { return "~" + id })
 	if row.AlikeURL != "/?agent=agt_billing&asked=review&q=tool&roles=a%2Cb&tool=pay%E2%80%8B" || row.Alike != 7 || row.WhyMe != "In place of ~usr_y" || !row.Edited || !row.Deceptive || row.Question || row.Environment != "dev" || row.Named != "prod" {
 		t.Errorf("%+v", row)
+	}
+	addGroup(&row, gate.GroupStakes{Of: 5, Ranges: []string{"12.50 – 4,600.00 EUR"}, Targets: []gate.Count{{Value: "to", N: 2}}, FirstTime: []gate.Count{{Value: "iban", N: 1}}})
+	if got := strings.Join(append(row.Group, row.Flags...), "; "); got != "of 5 calls that were looked at; 12.50 – 4,600.00 EUR; 2 different in “to”; First time: iban, in 1 of 5 calls" {
+		t.Errorf("a group is told as %q", got)
 	}
 	if row = inboxRow(asked, found, gate.Stakes{}, func(string) string { return "" }); row.Environment != "dev" || row.Named != "" {
 		t.Errorf("without a word of the call: %+v", row)

@@ -13,6 +13,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/registry"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -28,50 +29,50 @@ type inboxShown struct {
 // shownRow is a row that an open page has, by what it shows.
 type shownRow struct{ id, mark string }
 
-func showInbox(s *site, p engine.Person, asked inboxAsked, page gate.InboxPage, told map[string]gate.Stakes, tasks gate.Tasks, name func(string) string) *inboxShown {
+func showInbox(s *site, p engine.Person, asked inboxAsked, page gate.InboxPage, told atStake, tasks gate.Tasks, kills map[string]registry.Kill, name func(string) string) *inboxShown {
 	v := views.Inbox{Frame: s.frame(p, "Inbox", "inbox"), Roles: p.Roles}
 	for range slices.Concat(tasks.Unknown, tasks.Reviews) {
 		v.Tasks = append(v.Tasks, views.TaskRow{})
 	}
 	v.Tickets, v.Mine = make([]views.TaskRow, len(tasks.Tickets)), make([]views.TaskRow, len(tasks.Mine))
-	fillInbox(&v, asked, page, told, s.inForce().Registered.Kills, name)
-	shown := &inboxShown{mark: inboxMark(page, tasks), tasks: inboxMark(gate.InboxPage{}, tasks), view: v}
-	shown.rows = marksOf(page.Rows)
+	fillInbox(&v, asked, page, told, kills, name)
+	shown := &inboxShown{mark: inboxMark(page, tasks, kills), tasks: inboxMark(gate.InboxPage{}, tasks, kills), view: v}
+	shown.rows = marksOf(page.Rows, kills)
 	return shown
 }
 
-func marksOf(rows []gate.InboxRow) []shownRow {
+func marksOf(rows []gate.InboxRow, kills map[string]registry.Kill) []shownRow {
 	marks := make([]shownRow, len(rows))
 	for i, row := range rows {
-		marks[i] = shownRow{row.ID, rowMark(row)}
+		marks[i] = shownRow{row.ID, rowMark(row, kills)}
 	}
 	return marks
 }
 
 // coming are those of the rows that an open page which shows s has to put: of the others
 // nothing is written. Where nobody knows what the page shows, it loads itself again.
-func (s *inboxShown) coming(rows []gate.InboxRow) []gate.InboxRow {
+func (s *inboxShown) coming(rows []gate.InboxRow, kills map[string]registry.Kill) []gate.InboxRow {
 	if s == nil {
 		return nil
 	}
-	now := inboxShown{rows: marksOf(rows)}
+	now := inboxShown{rows: marksOf(rows, kills)}
 	stay := now.staying(s)
 	return slices.DeleteFunc(slices.Clone(rows), func(row gate.InboxRow) bool {
-		return slices.Contains(stay, shownRow{row.ID, rowMark(row)})
+		return slices.Contains(stay, shownRow{row.ID, rowMark(row, kills)})
 	})
 }
 
 // rowMark names what a row shows.
-func rowMark(row gate.InboxRow) string {
-	return fmt.Sprint(row.Revision, " ", row.Alike, " ", row.State.Deadline.UnixMicro())
+func rowMark(row gate.InboxRow, kills map[string]registry.Kill) string {
+	return fmt.Sprint(row.Revision, " ", row.Alike, " ", row.State.Deadline.UnixMicro(), killMark(kills, row.Call.AgentID))
 }
 
-// inboxMark names a page of the inbox, and what is asked for beside it.
-func inboxMark(page gate.InboxPage, tasks gate.Tasks) string {
+// inboxMark names a page of the inbox, what is asked for beside it, and the kill switch of all.
+func inboxMark(page gate.InboxPage, tasks gate.Tasks, kills map[string]registry.Kill) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintln(h, page.All, page.Found, page.Groups, page.From, page.Snoozed, page.Next != "") // a hash takes everything
+	_, _ = fmt.Fprintln(h, page.All, page.Found, page.Groups, page.From, page.Snoozed, page.Next != "", killMark(kills, "")) // a hash takes everything
 	for _, row := range page.Rows {
-		_, _ = fmt.Fprintln(h, row.ID, rowMark(row))
+		_, _ = fmt.Fprintln(h, row.ID, rowMark(row, kills))
 	}
 	for _, list := range [][]approval.Approval{tasks.Unknown, tasks.Reviews, tasks.Tickets, tasks.Mine} {
 		_, _ = fmt.Fprintln(h)
@@ -109,7 +110,7 @@ func (s *inboxShown) since(ctx context.Context, shown *inboxShown) (string, erro
 	if shown == nil || shown.tasks != s.tasks || len(shown.rows) == 0 || len(s.rows) == 0 {
 		return changedEvent(s.mark), nil
 	}
-	change := rowsChange{Rows: len(s.rows), Say: views.WaitingWords(s.view), Title: views.PageTitle(s.view.Frame)}
+	change := rowsChange{Rows: len(s.rows), Say: views.SayWords(s.view), Title: views.PageTitle(s.view.Frame)}
 	stay := s.staying(shown)
 	for _, old := range shown.rows {
 		if !slices.ContainsFunc(s.rows, func(r shownRow) bool { return r.id == old.id }) {

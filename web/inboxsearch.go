@@ -21,7 +21,7 @@ var inboxParams = []searchParam{
 	{"risk", "Risk domain"},
 	{"asked", "Waits for"},
 	{"roles", "Asks"},
-	{"due", "Time is up"},
+	{"due", "Deadline"},
 	{"mine", "Claimed"},
 	{"snoozed", "Snoozed"},
 	{"sort", "Order"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -78,6 +77,7 @@ type liveHandler struct {
 	site      *site
 	inbox     Inbox
 	approvals Changes
+	stops     func(context.Context) <-chan struct{} // nil: nobody tells
 	streams   streams
 	stopping  <-chan struct{}
 }
@@ -101,8 +101,10 @@ func (h *liveHandler) inboxChanges(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return "", "", err
 		}
-		told := list.stakes(ctx, shown.coming(page.Rows))
-		now := showInbox(h.site, p, asked, page, told, tasks, list.names(ctx, page, tasks))
+		kills := h.site.inForce().Registered.Kills
+		coming := shown.coming(page.Rows, kills)
+		told := atStake{list.stakes(ctx, coming), list.groups(ctx, coming)}
+		now := showInbox(h.site, p, asked, page, told, tasks, kills, list.names(ctx, page, tasks))
 		event, err = now.since(ctx, shown)
 		shown = now
 		return now.mark, event, err
@@ -114,7 +116,7 @@ func (h *liveHandler) approvalChanges(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	h.stream(w, r, id, func(ctx context.Context, p engine.Person) (mark, event string, err error) {
 		found, err := h.approvals.ForPerson(ctx, p, id)
-		mark = strconv.FormatInt(found.Approval.Revision, 10)
+		mark = cardMark(found.Approval, h.site.killsOn(found.Approval.Call.AgentID))
 		return mark, changedEvent(mark), err
 	})
 }
@@ -148,6 +150,10 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	changes := h.approvals.Changes(ctx, id)
+	var stops <-chan struct{}
+	if h.stops != nil {
+		stops = h.stops(ctx)
+	}
 	seen := r.URL.Query().Get("seen")
 	now, event, err := state(ctx, person)
 	if err != nil {
@@ -186,6 +192,8 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 			if !pause(ctx, settle) {
 				return
 			}
+			quiet = 0
+		case <-stops:
 			quiet = 0
 		case <-ticker.C:
 			quiet++

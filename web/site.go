@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
 
 	"holdpoint/engine"
+	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
 	"holdpoint/web/views"
 )
@@ -187,6 +189,22 @@ func (s *site) frame(p engine.Person, title, here string) views.Frame {
 		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}
 	}
 	return f
+}
+
+// killsOn names the kill switches that are on of an agent and of all, as far as a page shows
+// them; "" for none.
+func (s *site) killsOn(agentID string) string {
+	kills := s.inForce().Registered.Kills
+	return killMark(kills, agentID) + killMark(kills, "")
+}
+
+// killMark names an agent's kill switch, or that of all for "", if it is on.
+func killMark(kills map[string]registry.Kill, agentID string) string {
+	k, on := kills[agentID]
+	if !on {
+		return ""
+	}
+	return "." + strconv.FormatInt(k.At.UnixMicro(), 10)
 }
 
 // stopped is the kill switch that stops an agent, or nil.

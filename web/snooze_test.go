@@ -34,7 +34,9 @@ func TestSnooze(t *testing.T) {
 	if strings.Contains(inbox.body, `data-row="apr_1"`) {
 		t.Error("it is in the inbox")
 	}
-	c.get("/?snoozed=1").want(t, http.StatusOK, `data-row="apr_1"`, "1 call is snoozed")
+	inbox.want(t, http.StatusOK, `action="/inbox/unsnooze"`, `name="id" value="apr_1"`, `data-testid="undo"`)
+	c.get("/").lacks(t, `data-testid="undo"`) // it is said once
+	c.get("/?snoozed=1").want(t, http.StatusOK, `data-row="apr_1"`, "1 call is snoozed", "Snoozed until", `action="/inbox/unsnooze?snoozed=1"`, `data-testid="bring-back"`)
 	c.get("/approvals/apr_1").want(t, http.StatusOK, "You have snoozed it until", `data-testid="approve"`)
 	c.do("POST", "/approvals/apr_1/unsnooze", url.Values{}).want(t, http.StatusSeeOther)
 	c.get("/").want(t, http.StatusOK, "2 calls wait for you", `data-row="apr_1"`)
@@ -57,12 +59,17 @@ func TestSnoozeSeveral(t *testing.T) {
 	if done.StatusCode != http.StatusSeeOther || done.Header.Get("Location") != "/?tool=pay" {
 		t.Fatalf("%s to %s", done.Status, done.Header.Get("Location"))
 	}
-	c.get("/?tool=pay").want(t, http.StatusOK, "What could be is snoozed", `data-row="apr_3"`, "2 snoozed</a>")
+	some := c.get("/?tool=pay")
+	some.want(t, http.StatusOK, "What could be is snoozed", `data-row="apr_3"`, "2 snoozed</a>", `action="/inbox/unsnooze?tool=pay"`, `<input type="hidden" name="id" value="apr_1">`, `<input type="hidden" name="id" value="apr_2">`, `data-testid="undo"`)
+	some.lacks(t, `<input type="hidden" name="id" value="apr_3">`)
 	snoozed := c.get("/?snoozed=1")
 	snoozed.want(t, http.StatusOK, `data-row="apr_1"`, `data-row="apr_2"`, `formaction="/inbox/unsnooze?snoozed=1"`)
 	if strings.Contains(snoozed.body, "/inbox/snooze") {
 		t.Error("what is snoozed can be snoozed")
 	}
 	c.do("POST", "/inbox/unsnooze", url.Values{"id": {"apr_1", "apr_2"}}).want(t, http.StatusSeeOther)
-	c.get("/").want(t, http.StatusOK, "The calls are in your inbox again", "3 calls wait for you")
+	back := c.get("/")
+	back.want(t, http.StatusOK, "The calls are in your inbox again", "3 calls wait for you")
+	back.lacks(t, `data-testid="undo"`)
+	c.get("/?snoozed=1").want(t, http.StatusOK, "Nothing is snoozed", "Back to the inbox")
 }

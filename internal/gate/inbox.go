@@ -73,7 +73,7 @@ func (g *Queries) Inbox(ctx context.Context, p engine.Person, search InboxSearch
 const maxSnooze = 7 * 24 * time.Hour
 
 // Snooze keeps a call out of the person's inbox for so long, and out of nobody else's. It
-// comes back by itself, and is never hidden when its time is up before that.
+// comes back by itself, and is never hidden when its deadline is before that.
 func (g *Queries) Snooze(ctx context.Context, p engine.Person, id string, long time.Duration) error {
 	r, _, err := g.readFor(ctx, p, id)
 	switch {
@@ -86,7 +86,7 @@ func (g *Queries) Snooze(ctx context.Context, p engine.Person, id string, long t
 		return err
 	}
 	if err = g.Store.Approvals.Snooze(ctx, p.ID, id, long); errors.Is(err, store.ErrConflict) {
-		return &access.Refusal{Kind: access.Conflict, Code: "due_before", Detail: "Its time is up before that, so it stays in your inbox."}
+		return &access.Refusal{Kind: access.Conflict, Code: "due_before", Detail: "Its deadline is before that, so it stays in your inbox."}
 	}
 	return err
 }

@@ -60,7 +60,7 @@ func sentence(a approval.Approval, what approval.Notification) string {
 		case approval.Denied:
 			return "The call does not run."
 		case approval.Expired:
-			return "Its time is up: the call does not run."
+			return "Its deadline has passed: the call does not run."
 		case approval.Cancelled:
 			return "The requesting side took the call back."
 		case approval.Pending:

@@ -25,6 +25,16 @@ type Claim struct {
 	PassedBy string
 	// Mine says that the reader has, and CanTake that the reader may.
 	Mine, CanTake bool
+	// PassedByMe says that the reader passed it on; claiming it takes that back.
+	PassedByMe bool
+}
+
+// claimLabel is what the button says by which the reader claims it.
+func claimLabel(c Claim) string {
+	if c.PassedByMe {
+		return "Take it back"
+	}
+	return "Claim"
 }
 
 // FollowUp is what came after an approval's end.
@@ -56,7 +66,7 @@ type Actions struct {
 	// Snooze lists for how long the person may snooze it, and SnoozedUntil is until when
 	// they have; zero for not at all.
 	Snooze []Option
-	// SnoozeCut says that its time is up too soon for some of them.
+	// SnoozeCut says that its deadline is too soon for some of them.
 	SnoozeCut    bool
 	SnoozedUntil time.Time
 	// PassOn lists the colleagues to whom it can be passed on: Value is an id, and

@@ -690,7 +690,7 @@ func decideBar(v Approval) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if !v.Deadline.IsZero() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<span><span class=\"meta\">Due</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<span><span class=\"meta\">Deadline</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

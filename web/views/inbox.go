@@ -78,17 +78,24 @@ type InboxRow struct {
 	// Environment is the one that the call was judged for, Named what the call itself
 	// names, where that is another; else "".
 	Environment, Named string
-	// Stopped says that a kill switch stops the agent, and Flags are what else deserves a
-	// second look, each in a few words.
-	Stopped bool
-	Flags   []string
+	// Stopped says that a kill switch stops the agent, StoppedWhy for what reason, and Flags
+	// are what else deserves a second look, each in a few words.
+	Stopped    bool
+	StoppedWhy string
+	Flags      []string
 	// Pick says that the call can be chosen, to be decided together with others.
 	Pick bool
 	// Alike is how many calls the row stands for; more than one are at AlikeURL.
 	Alike    int
 	AlikeURL string
+	// Group is what is at stake with all of them, in parts.
+	Group []string
 	// Stakes says what the call does; of several, the first one.
 	Stakes Stakes
+	// SnoozedUntil is until when the person has snoozed it, and BringBack where a form with its
+	// id ends that; zero and "" where they have not.
+	SnoozedUntil time.Time
+	BringBack    string
 	// Unreadable says that the call's arguments cannot be read.
 	Unreadable bool
 	// ClaimedBy is who has claimed it, or "".
@@ -122,6 +129,8 @@ func (v Inbox) OtherTasks() int { return len(v.Tasks) + len(v.Tickets) + len(v.M
 // WaitingWords says how much waits.
 func WaitingWords(v Inbox) string {
 	switch {
+	case v.Search.Form["snoozed"] != "" && v.Found == 0:
+		return "Nothing is snoozed"
 	case v.All == 0 && v.OtherTasks() > 0:
 		return "Nothing else waits for you"
 	case v.All == 0:
@@ -132,6 +141,17 @@ func WaitingWords(v Inbox) string {
 		return Thousands(v.Found) + " of the " + Plural(v.All, "call that waits", "calls that wait") + " for you"
 	}
 	return Plural(v.All, "call waits", "calls wait") + " for you"
+}
+
+// SayWords is what is said of an open inbox when it changes.
+func SayWords(v Inbox) string {
+	words, said := WaitingWords(v), map[string]bool{}
+	for _, row := range v.Rows {
+		if row.Stopped && !said[row.Agent] {
+			words, said[row.Agent] = words+". Stopped by the kill switch: "+Visible(row.Agent), true
+		}
+	}
+	return words
 }
 
 // shownWords says which rows are here and in what order.

@@ -279,7 +279,7 @@ func keepWords(v Approval) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if v.Claim.CanTake {
-			templ_7745c5c3_Err = carrying(v, "claim", Option{}, "Claim", "small").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = carrying(v, "claim", Option{}, claimLabel(v.Claim), "small").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

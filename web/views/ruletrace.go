@@ -30,10 +30,13 @@ type TraceCondition struct {
 const maxTraceText = 240
 
 // shortened is the beginning of a long text.
-func shortened(text string) string {
+func shortened(text string) string { return firstOf(text, maxTraceText) }
+
+// firstOf is the first most characters of a text.
+func firstOf(text string, most int) string {
 	n := 0
 	for i := range text {
-		if n++; n > maxTraceText {
+		if n++; n > most {
 			return text[:i] + " …"
 		}
 	}
