@@ -108,7 +108,8 @@ func TestBrowserKeepsWords(t *testing.T) {
 	b.value(testid("remark"), "")
 
 	// A term that is none: the card says so, with everything in place.
-	b.click(`details:has([name=constraints]) > summary`)
+	b.unfold("tighten")
+	b.unfold("other-terms")
 	b.write(testid("constraints"), "100")
 	b.click(testid("approve"))
 	b.sees(testid("vote-failure"), "no JSON object")
