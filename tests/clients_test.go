@@ -2,7 +2,10 @@ package tests
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -61,7 +64,7 @@ func TestClientsRunACallOnce(t *testing.T) {
 				"accepted and refused": decidedAtOnce, "approved": approvedAndRun, "edited": editedAndRun, "constrained": constrainedAndRun,
 				"denied and expired": notApproved, "stopped": stoppedWhileWaiting, "kill switch": killSwitchAtRedeeming,
 				"server down": serverDown, "server wrong": serverWrong, "killed while it waits": killedWhileWaiting,
-				"killed before it redeems": killedBeforeRedeeming, "killed after it redeems": killedAfterRedeeming,
+				"killed before it redeems": killedBeforeRedeeming, "killed after it redeems": killedAfterRedeeming, "killed beside another": killedBesideAnother,
 				"killed and called again": killedAndCalledAgain, "killed while it runs": killedWhileRunning, "killed while it reports": killedWhileReporting, "own key": ownKey,
 			} {
 				t.Run(name, func(t *testing.T) {
@@ -352,6 +355,39 @@ func killedAtRedeeming(t *testing.T, a *clientAgent, delivered bool) {
 	a.executed(opened.ID, map[bool]string{true: "redeemed", false: "none"}[delivered])
 	a.proxy.on(nil)
 	a.resumed(tool, "redeeming", "")
+	a.ran(1)
+	a.executed(opened.ID, "succeeded")
+}
+
+// killedBesideAnother: of two processes with one journal, both of which redeem, the one that
+// has the token spent is killed before it runs the call. It goes on, once, although the last
+// redemption of the journal is the other's.
+func killedBesideAnother(t *testing.T, a *clientAgent) {
+	tool := newID("clients_")
+	killed := a.killedAt(redeemPath, true, "call", tool, oneArgument)
+	opened := a.opened(tool)
+	a.d.reviewer(t, 0).approve(opened)
+	<-killed
+	a.proxy.on(nil)
+	var last map[string]any
+	for line := range strings.Lines(fileText(a.journal)) {
+		if strings.Contains(line, `"redeeming"`) {
+			if err := json.Unmarshal([]byte(line), &last); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	last["key"] = newID("other")
+	f, err := os.OpenFile(a.journal, os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString("\n" + canonical(t, last) + "\n")
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.do("call", tool, oneArgument); got.Value != "done" {
+		t.Errorf("the same call again: %+v", got)
+	}
 	a.ran(1)
 	a.executed(opened.ID, "succeeded")
 }

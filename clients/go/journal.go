@@ -50,6 +50,7 @@ type entry struct {
 	redeemKey       string
 	redeemBody      string
 	redeemKeys      []string // of all redemptions, by whomever
+	redeemBodies    []string // and what was sent under each
 	named           bool     // call is the caller's own key
 	by              string   // whose "begun" counts
 	outcome         Outcome
@@ -91,6 +92,7 @@ func (e *entry) take(l line) {
 	case l.Step == stepRedeeming && l.Approval != nil && l.Key != nil && l.Body != nil:
 		e.approval, e.redeemKey, e.redeemBody = *l.Approval, *l.Key, *l.Body
 		e.redeemKeys = append(slices.Clip(e.redeemKeys), *l.Key) // copies of the entry keep theirs
+		e.redeemBodies = append(slices.Clip(e.redeemBodies), *l.Body)
 	case l.Step == stepBegun && l.By != nil:
 		e.by = *l.By
 	case l.Step == stepRan && l.Outcome != nil:

@@ -43,7 +43,7 @@ type Permit struct {
 
 // ErrOutcomeUnknown is of a call that had begun before. Whether it ran, nobody knows; it is
 // not run again. Look at what it would have changed, and say so: Unfinished.Settle.
-var ErrOutcomeUnknown = errors.New("the call had begun, and it is unknown whether it ran: look, and settle it (Client.Unfinished)")
+var ErrOutcomeUnknown = errors.New("the call had begun, and it is unknown whether it ran: unless another process of this journal is running it now, look, and settle it (Client.Unfinished)")
 
 // ErrOtherCall is of a key that belongs to a call with other arguments.
 var ErrOtherCall = errors.New("the key belongs to another call")
@@ -180,6 +180,8 @@ type life struct {
 	approval string
 	// redeemKeys are of the redemptions that are its own, or were there when it went on.
 	redeemKeys []string
+	// others says that there are further keys to redeem by.
+	others bool
 	// takes reads the approved arguments as the tool takes them.
 	takes func(approved json.RawMessage) error
 }
@@ -350,19 +352,30 @@ func (l *life) approved(ctx context.Context, known *Approval, proposed json.RawM
 }
 
 // redeemAgain redeems with the bytes of before, because nobody knows whether they arrived;
-// the call has not begun.
-func (l *life) redeemAgain(ctx context.Context) (*Redemption, error) {
-	var before struct {
-		Arguments json.RawMessage `json:"arguments"`
+// the call has not begun. Where several processes have redeemed it, one of them has spent the
+// token, by its own key: the newest is tried first.
+func (l *life) redeemAgain(ctx context.Context) (redeemed *Redemption, err error) {
+	for i := len(l.entry.redeemKeys) - 1; i >= 0; i-- {
+		var before struct {
+			Arguments json.RawMessage `json:"arguments"`
+		}
+		if err := json.Unmarshal([]byte(l.entry.redeemBodies[i]), &before); err != nil {
+			return nil, fmt.Errorf("read the journal: %w", err)
+		}
+		if err := l.takes(before.Arguments); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrEdited, err)
+		}
+		l.others = i > 0
+		if redeemed, err = l.spend(ctx, l.entry.redeemBodies[i], l.entry.redeemKeys[i], true); !errors.Is(err, errOtherKey) {
+			break
+		}
 	}
-	if err := json.Unmarshal([]byte(l.entry.redeemBody), &before); err != nil {
-		return nil, fmt.Errorf("read the journal: %w", err)
-	}
-	if err := l.takes(before.Arguments); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrEdited, err)
-	}
-	return l.spend(ctx, l.entry.redeemBody, l.entry.redeemKey, true)
+	l.others = false
+	return redeemed, err
 }
+
+// errOtherKey says that the token was spent under another key, of which there are more.
+var errOtherKey = errors.New("the token was spent under another key")
 
 // spend redeems. again says that the same was sent before.
 func (l *life) spend(ctx context.Context, body, key string, again bool) (*Redemption, error) {
@@ -389,6 +402,9 @@ func (l *life) spend(ctx context.Context, body, key string, again bool) (*Redemp
 	case verdictFresh:
 		return nil, nil //nolint:nilnil // said above
 	case verdictDone:
+		if l.others && p.Code == "token_used" {
+			return nil, errOtherKey
+		}
 		if l.spentElsewhere() { // whoever redeemed it goes on with the call
 			return nil, &AlreadyDone{Call: l.entry.call, Err: err}
 		}

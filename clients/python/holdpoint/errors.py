@@ -131,7 +131,10 @@ class OutcomeUnknown(HoldpointError):
     def __init__(self, call: str, approval_id: str) -> None:
         self.call = call
         self.approval_id = approval_id
-        super().__init__(f"the call {call} had begun, and it is unknown whether it ran: look, and settle it (Client.unfinished)")
+        super().__init__(
+            f"the call {call} had begun, and it is unknown whether it ran: unless another process of this journal is running it"
+            " now, look, and settle it (Client.unfinished)"
+        )
 
 
 class AlreadyDone(HoldpointError):

@@ -264,9 +264,17 @@ class Life:
         else:
             approval = yield from self._propose(run)
         if run.entry and at == "redeeming":
-            # With the bytes of before, because nobody knows whether they arrived; the call has not begun.
-            run.arguments = json.loads(run.entry.redeem_body)["arguments"]
-            redeemed = yield from self._spend(run, run.entry.redeem_body, run.entry.redeem_key, again=True)
+            # With the bytes of before, because nobody knows whether they arrived; the call has not begun. Where several
+            # processes have redeemed it, one of them has spent the token, by its own key: the newest is tried first.
+            sent = list(zip(run.entry.redeem_keys, run.entry.redeem_bodies))
+            while sent:
+                key, body = sent.pop()
+                run.arguments = json.loads(body)["arguments"]
+                try:
+                    redeemed = yield from self._spend(run, body, key, again=True, others=bool(sent))
+                    break
+                except _OtherKey:
+                    pass
         for _ in range(2):  # the token may have become too old
             if run.approval_id and not redeemed:
                 approval = yield from self._wait(run, approval)
@@ -381,8 +389,11 @@ class Life:
         yield lambda: self._write(run, "redeeming", approval=approval.id, key=key, body=body)
         return (yield from self._spend(run, body, key))
 
-    def _spend(self, run: Run, body: str, key: str, again: bool = False) -> Steps[Optional[Redemption]]:
-        """None when the token was not spent and is not good any more: it takes a fresh one."""
+    def _spend(self, run: Run, body: str, key: str, again: bool = False, others: bool = False) -> Steps[Optional[Redemption]]:
+        """None when the token was not spent and is not good any more: it takes a fresh one.
+
+        Raises _OtherKey when it was spent under another key, and there are others to try.
+        """
         try:
             redeemed: Redemption = yield lambda: self._requests.redeem_body(body, key)
             return redeemed
@@ -394,6 +405,8 @@ class Life:
                 verdict = "fresh" if approval.execution == "none" else verdict
             if verdict == "fresh":
                 return None
+            if others and problem.code == "token_used":
+                raise _OtherKey() from problem
             if verdict == "done" and self._spent_elsewhere(run):
                 raise AlreadyDone(run.name, "") from problem  # whoever redeemed it goes on with the call
             if verdict in ("done", "refused"):
@@ -475,6 +488,10 @@ def settle(requests: Requests, journal: Optional[Journal], entry: Entry, outcome
                     why = problem.code
     if journal:
         journal.write(entry.call, "over", why=why)
+
+
+class _OtherKey(Exception):
+    """The token was spent under another key, of which there are more."""
 
 
 def verdict_of(problem: Problem) -> str:

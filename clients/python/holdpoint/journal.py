@@ -36,6 +36,7 @@ class Entry:
     redeem_key: str = ""
     redeem_body: str = ""
     redeem_keys: List[str] = field(default_factory=list)  # of all redemptions, by whomever
+    redeem_bodies: List[str] = field(default_factory=list)  # and what was sent under each
     named: bool = False  # the call's name is the caller's own key
     by: str = ""  # whose "begun" counts
     outcome: str = ""  # what became of the call, once it ran
@@ -52,13 +53,14 @@ class Entry:
             return  # what did not run may be proposed again under its key
         if step == "proposed":
             self.tool, self.key, self.body, self.headers = record["tool"], record["key"], record["body"], record.get("headers") or {}
-            self.named, self.redeem_keys = record.get("named") is True, []
+            self.named, self.redeem_keys, self.redeem_bodies = record.get("named") is True, [], []
             self.approval = self.redeem_key = self.redeem_body = self.why = ""
         elif step == "waiting":
             self.approval = record["approval"]
         elif step == "redeeming":
             self.approval, self.redeem_key, self.redeem_body = record["approval"], record["key"], record["body"]
             self.redeem_keys = [*self.redeem_keys, record["key"]]
+            self.redeem_bodies = [*self.redeem_bodies, record["body"]]
         elif step == "begun":
             self.by = record["by"]
         elif step == "ran":

@@ -145,9 +145,15 @@ export class Client extends Requests {
             ({ approval, limits } = await this.#propose(run));
         const proposed = run.args;
         if (entry?.step === "redeeming") {
-            // With the bytes of before, because nobody knows whether they arrived; the call has not begun.
-            run.args = JSON.parse(entry.redeemBody).arguments;
-            redeemed = await this.#spend(run, entry.redeemBody, entry.redeemKey, true);
+            // With the bytes of before, because nobody knows whether they arrived; the call has not begun. Where several processes
+            // have redeemed it, one of them has spent the token, by its own key: the newest is tried first.
+            for (let i = entry.redeemKeys.length - 1, spent = "by another key"; i >= 0 && spent === "by another key"; i--) {
+                const body = entry.redeemBodies[i];
+                run.args = JSON.parse(body).arguments;
+                spent = await this.#spend(run, body, entry.redeemKeys[i], true, i > 0);
+                if (spent !== "by another key")
+                    redeemed = spent;
+            }
         }
         for (let i = 0; i < 2 && run.approvalId && !redeemed; i++) { // the token may have become too old
             approval = await this.#waitFor(run, approval);
@@ -279,10 +285,14 @@ export class Client extends Requests {
         run.redeemKeys.push(key);
         this.#write(run, "redeeming", { approval: approval.id, key, body });
         run.args = args;
-        return this.#spend(run, body, key);
+        const spent = await this.#spend(run, body, key);
+        return spent === "by another key" ? undefined : spent; // it is told only where others are to be tried
     }
-    /** undefined when the token was not spent and is not good any more: it takes a fresh one. */
-    async #spend(run, body, key, again = false) {
+    /**
+     * undefined when the token was not spent and is not good any more: it takes a fresh one. "by another key" when it was
+     * spent so, and there are others to try.
+     */
+    async #spend(run, body, key, again = false, others = false) {
         try {
             return await this.redeemBody(body, key);
         }
@@ -295,6 +305,8 @@ export class Client extends Requests {
             }
             if (verdict === "fresh")
                 return undefined;
+            if (others && error.code === "token_used")
+                return "by another key";
             // Whoever redeemed it, another process, goes on with the call.
             const elsewhere = verdict === "done" && this.#journal?.entry(run.name)?.redeemKeys.some((each) => !run.redeemKeys.includes(each));
             if (!elsewhere && (verdict === "done" || verdict === "refused"))

@@ -118,7 +118,7 @@ export class OutcomeUnknown extends HoldpointError {
     call;
     approvalId;
     constructor(call, approvalId) {
-        super(`the call ${call} had begun, and it is unknown whether it ran: look, and settle it (Client.unfinished)`);
+        super(`the call ${call} had begun, and it is unknown whether it ran: unless another process of this journal is running it now, look, and settle it (Client.unfinished)`);
         this.call = call;
         this.approvalId = approvalId;
     }

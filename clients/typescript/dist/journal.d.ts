@@ -13,6 +13,8 @@ export interface Entry {
     redeemBody: string;
     /** Of all redemptions, by whomever. */
     redeemKeys: string[];
+    /** What was sent under each. */
+    redeemBodies: string[];
     /** The call's name is the caller's own key. */
     named: boolean;
     /** Whose "begun" counts. */

@@ -11,7 +11,7 @@ import * as path from "node:path";
 import { JournalError } from "./errors.js";
 import { encode, identity, isObject, isOwnKey, isRead } from "./wire.js";
 export function newEntry(call, approval = "") {
-    return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", redeemKeys: [], named: false, by: "", outcome: "", milliseconds: 0, why: "" };
+    return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", redeemKeys: [], redeemBodies: [], named: false, by: "", outcome: "", milliseconds: 0, why: "" };
 }
 const members = {
     proposed: ["tool", "key", "body"],
@@ -47,6 +47,7 @@ function take(e, line) {
             e.redeemKey = text("key");
             e.redeemBody = text("body");
             e.redeemKeys = [...e.redeemKeys, e.redeemKey];
+            e.redeemBodies = [...e.redeemBodies, e.redeemBody];
             break;
         case "begun":
             e.by = text("by");

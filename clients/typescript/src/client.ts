@@ -204,9 +204,14 @@ export class Client extends Requests {
     else ({ approval, limits } = await this.#propose(run));
     const proposed = run.args;
     if (entry?.step === "redeeming") {
-      // With the bytes of before, because nobody knows whether they arrived; the call has not begun.
-      run.args = (JSON.parse(entry.redeemBody) as { arguments: Json }).arguments;
-      redeemed = await this.#spend(run, entry.redeemBody, entry.redeemKey, true);
+      // With the bytes of before, because nobody knows whether they arrived; the call has not begun. Where several processes
+      // have redeemed it, one of them has spent the token, by its own key: the newest is tried first.
+      for (let i = entry.redeemKeys.length - 1, spent: Redemption | undefined | "by another key" = "by another key"; i >= 0 && spent === "by another key"; i--) {
+        const body = entry.redeemBodies[i]!;
+        run.args = (JSON.parse(body) as { arguments: Json }).arguments;
+        spent = await this.#spend(run, body, entry.redeemKeys[i]!, true, i > 0);
+        if (spent !== "by another key") redeemed = spent;
+      }
     }
     for (let i = 0; i < 2 && run.approvalId && !redeemed; i++) { // the token may have become too old
       approval = await this.#waitFor(run, approval);
@@ -323,11 +328,15 @@ export class Client extends Requests {
     run.redeemKeys.push(key);
     this.#write(run, "redeeming", { approval: approval.id, key, body });
     run.args = args as Json;
-    return this.#spend(run, body, key);
+    const spent = await this.#spend(run, body, key);
+    return spent === "by another key" ? undefined : spent; // it is told only where others are to be tried
   }
 
-  /** undefined when the token was not spent and is not good any more: it takes a fresh one. */
-  async #spend(run: Run, body: string, key: string, again = false): Promise<Redemption | undefined> {
+  /**
+   * undefined when the token was not spent and is not good any more: it takes a fresh one. "by another key" when it was
+   * spent so, and there are others to try.
+   */
+  async #spend(run: Run, body: string, key: string, again = false, others = false): Promise<Redemption | undefined | "by another key"> {
     try {
       return await this.redeemBody(body, key);
     } catch (error) {
@@ -337,6 +346,7 @@ export class Client extends Requests {
         verdict = "fresh"; // a former answer, which is kept with its key, although the reason for it may have gone
       }
       if (verdict === "fresh") return undefined;
+      if (others && error.code === "token_used") return "by another key";
       // Whoever redeemed it, another process, goes on with the call.
       const elsewhere = verdict === "done" && this.#journal?.entry(run.name)?.redeemKeys.some((each) => !run.redeemKeys.includes(each));
       if (!elsewhere && (verdict === "done" || verdict === "refused")) this.#write(run, "over", { why: error.code });

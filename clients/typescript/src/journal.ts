@@ -26,6 +26,8 @@ export interface Entry {
   redeemBody: string;
   /** Of all redemptions, by whomever. */
   redeemKeys: string[];
+  /** What was sent under each. */
+  redeemBodies: string[];
   /** The call's name is the caller's own key. */
   named: boolean;
   /** Whose "begun" counts. */
@@ -38,7 +40,7 @@ export interface Entry {
 }
 
 export function newEntry(call: string, approval = ""): Entry {
-  return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", redeemKeys: [], named: false, by: "", outcome: "", milliseconds: 0, why: "" };
+  return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", redeemKeys: [], redeemBodies: [], named: false, by: "", outcome: "", milliseconds: 0, why: "" };
 }
 
 const members: Record<string, string[]> = {
@@ -73,6 +75,7 @@ function take(e: Entry, line: Json): void {
       e.redeemKey = text("key");
       e.redeemBody = text("body");
       e.redeemKeys = [...e.redeemKeys, e.redeemKey];
+      e.redeemBodies = [...e.redeemBodies, e.redeemBody];
       break;
     case "begun":
       e.by = text("by");
