@@ -294,6 +294,9 @@ func (c *codingRun) fails() {
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, text)
 		}
+		if r.URL.Path == "/elsewhere" {
+			t.Error("a redirect is followed")
+		}
 		switch now {
 		case "real":
 			onward.ServeHTTP(w, r)
@@ -316,6 +319,11 @@ func (c *codingRun) fails() {
 			says(http.StatusNoContent, "application/json", ``)
 		case "text":
 			says(http.StatusOK, "application/json", `{"allowed":"true","decision":{"outcome":"ALLOW"}}`)
+		case "redirect":
+			w.Header().Set("Location", "/elsewhere")
+			says(http.StatusTemporaryRedirect, "application/json", `{"allowed":true,"decision":{"outcome":"ALLOW"}}`)
+		case "huge":
+			says(http.StatusOK, "application/json", `{"allowed":true,"decision":{"outcome":"ALLOW"},"more":"`+strings.Repeat("x", 20<<20)+`"}`)
 		default:
 			t.Errorf("mode %q", now)
 		}
@@ -338,7 +346,7 @@ func (c *codingRun) fails() {
 	}
 	never, long := "", " # "+strings.Repeat("x", 100_000)
 	steps := []modelStep{{never, is("real")}}
-	for _, each := range []string{"slow", "cut", "500", "html", "empty", "none", "text"} {
+	for _, each := range []string{"slow", "cut", "500", "html", "empty", "none", "text", "redirect", "huge"} {
 		steps = append(steps, modelStep{never, is(each)})
 	}
 	steps = append(steps,
