@@ -3,12 +3,14 @@ package mcpproxy
 import (
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -201,7 +203,10 @@ func (p *Proxy) accepted(c *call, answer checked) (permission, error) {
 // approved and was not run. nil: the call has to be proposed.
 func (p *Proxy) known(ctx context.Context, c *call) (*holdpoint.Approval, error) {
 	p.mu.Lock()
-	id := p.asked[c.name]
+	id, doubted := p.asked[c.name], p.doubts[c.name] != ""
+	if doubted {
+		id = p.doubts[c.name]
+	}
 	p.mu.Unlock()
 	awaited := id != ""
 	if !awaited {
@@ -230,6 +235,10 @@ func (p *Proxy) known(ctx context.Context, c *call) (*holdpoint.Approval, error)
 			return &a, nil
 		}
 	case "succeeded", "failed":
+		if doubted {
+			p.settled(c)
+			return nil, hasRun(&a)
+		}
 	default:
 		return nil, begun(&a)
 	}
@@ -244,11 +253,33 @@ func begun(a *holdpoint.Approval) *refusal {
 		"). It is not run again until that is on record: " + a.Links.Review}
 }
 
-// settled forgets that the host was to come back for a call.
+// unclear is the answer to an approved call of which it is not known whether another proxy
+// runs it.
+func unclear(a *holdpoint.Approval) *refusal {
+	return &refusal{approval: a.ID, text: "Not run here: it was approved (" + a.ID + "), but Holdpoint did not say that it may run now, and it may have been run elsewhere by the same approval. " +
+		"Call the tool again with the same arguments to find out; do not do the same by other means: " + a.Links.Review}
+}
+
+// hasRun is the answer to a call that has run by its approval, and whose result is elsewhere.
+func hasRun(a *holdpoint.Approval) *refusal {
+	return &refusal{approval: a.ID, text: "Not run again: this very call has run by its approval (" + a.ID + "), and " + a.Execution +
+		". What the tool answered is not known here. Call the tool again only if it is wanted once more."}
+}
+
+// doubt remembers a call that another proxy runs, or may run: who asks for it again is told
+// first what became of that.
+func (p *Proxy) doubt(c *call, approvalID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doubts[c.name] = approvalID
+}
+
+// settled forgets that the host was to come back for a call, and that it was in doubt.
 func (p *Proxy) settled(c *call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.asked, c.name)
+	delete(p.doubts, c.name)
 }
 
 // await waits for people, as long as the host should be kept waiting. A task keeps nobody
@@ -305,15 +336,18 @@ func (p *Proxy) redeem(ctx context.Context, c *call, a *holdpoint.Approval) (per
 	}
 	work, stop := context.WithTimeout(context.WithoutCancel(ctx), gateWithin)
 	defer stop()
-	r, err := p.Gate.Client.Redeem(work, a.Token, ToolName(p.Name, c.tool), json.RawMessage(allowed.arguments.Canonical()))
+	r, err := p.spend(work, c, a, allowed.arguments)
 	var known *holdpoint.Problem
 	switch {
-	case errors.As(err, &known) && !spent(known):
+	case errors.As(err, &known) && known.Code == "token_used":
+		p.doubt(c, a.ID)
+		return allowed, begun(a)
+	case errors.As(err, &known) && certain(known):
 		return allowed, err
 	case err != nil:
-		// The token may be spent. Nothing ran, so say so, as far as that can be said.
-		p.report(ctx, a.ID, holdpoint.Failed, 0)
-		return allowed, err
+		p.Logger.WarnContext(ctx, "it is not known whether a token was redeemed", "approval", a.ID, "error", err)
+		p.doubt(c, a.ID)
+		return allowed, unclear(a)
 	case holdpoint.Constrained(r.Constraints) && !p.KeepsConstraints, ctx.Err() != nil:
 		p.report(ctx, a.ID, holdpoint.Failed, 0)
 		return allowed, &refusal{approval: a.ID, text: "Not run: it may run only under constraints that nothing here can keep to, or was cancelled."}
@@ -322,9 +356,37 @@ func (p *Proxy) redeem(ctx context.Context, c *call, a *holdpoint.Approval) (per
 	return allowed, nil
 }
 
-// spent reports whether a refused redemption may have spent the token for this call
-// nevertheless: only an outage leaves that open.
-func spent(problem *holdpoint.Problem) bool { return problem.Status >= 500 }
+// How often a redemption is tried whose answer leaves it open whether it was done, beside
+// the tries of the client itself, and what lies between.
+const (
+	redeemTries = 3
+	redeemPause = time.Second
+)
+
+// spend redeems a token under a key that nobody else has, and again under it where it is not
+// known whether that was done: only what this key has redeemed is this proxy's to run, or to
+// report as not run. Another proxy may have redeemed the token meanwhile, and run the call.
+func (p *Proxy) spend(ctx context.Context, c *call, a *holdpoint.Approval, arguments canon.Value) (holdpoint.Redemption, error) {
+	key := rand.Text()
+	for try := 1; ; try++ {
+		r, err := p.Gate.Client.RedeemAs(ctx, key, a.Token, ToolName(p.Name, c.tool), json.RawMessage(arguments.Canonical()))
+		var known *holdpoint.Problem
+		if err == nil || errors.As(err, &known) && certain(known) || try == redeemTries {
+			return r, err
+		}
+		select {
+		case <-time.After(redeemPause):
+		case <-ctx.Done():
+			return r, err
+		}
+	}
+}
+
+// certain reports whether a refusal is Holdpoint's own last word. An outage, and what stands
+// in between, say nothing of what has become of a token.
+func certain(problem *holdpoint.Problem) bool {
+	return problem.Status < 500 && !problem.Retryable() && !strings.HasPrefix(problem.Code, "http_")
+}
 
 // run hands the call to the server and reports what became of it.
 func (p *Proxy) run(ctx context.Context, c *call, allowed permission) *jsonrpc.Response {

@@ -42,6 +42,7 @@ type held struct {
 	arguments string // that the token is good for
 	limits    string
 	spent     bool
+	key       string // under which it was redeemed
 }
 
 func newOffice(t *testing.T) (*office, *Gate) {
@@ -145,11 +146,14 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case a == nil || a.Status != "approved" || string(in.Arguments) != a.arguments:
 			problem(401, "token_invalid")
-		case a.spent:
+		case a.spent && a.key != r.Header.Get("Idempotency-Key"):
 			problem(409, "token_used")
+		case a.spent && a.Execution != "redeemed":
+			problem(409, "already_reported")
 		default:
-			a.spent, a.Execution = true, "redeemed"
-			answer(200, map[string]any{"redeemed": true, "approval_id": a.ID, "constraints": json.RawMessage(orEmpty(a.limits))})
+			replayed := a.spent
+			a.spent, a.Execution, a.key = true, "redeemed", r.Header.Get("Idempotency-Key")
+			answer(200, map[string]any{"redeemed": true, "replayed": replayed, "approval_id": a.ID, "constraints": json.RawMessage(orEmpty(a.limits))})
 		}
 	case path == "/v1/executions":
 		var in struct {

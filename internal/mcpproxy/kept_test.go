@@ -294,6 +294,67 @@ func TestKeptTaskOfTwoProxies(t *testing.T) {
 	}
 }
 
+// One of two proxies cannot redeem while the other one runs the call: it does not run it, and
+// says nothing of it to Holdpoint; who calls again is told of the run.
+func TestKeptTaskOfAnother(t *testing.T) {
+	k := newKeptHosts(t)
+	k.hold = make(chan struct{})
+	h := k.open()
+	s, a := k.waits(h, `{"n":1}`, `{}`)
+	k.ends(h)
+	hosts := []*taskHost{k.open(), k.open()}
+	for _, h := range hosts {
+		if now, err := h.about("tasks/get", s.TaskID); err != nil || now.Status != "working" {
+			t.Fatalf("it is %+v, %v", now, err)
+		}
+	}
+	first := ""
+	k.office.set(func() {
+		k.office.broken = func(w http.ResponseWriter, r *http.Request) bool {
+			k.office.mu.Lock()
+			defer k.office.mu.Unlock()
+			if key := r.Header.Get("Idempotency-Key"); r.URL.Path != "/v1/tokens/redeem" || first == "" || first == key {
+				if r.URL.Path == "/v1/tokens/redeem" {
+					first = key
+				}
+				return false
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		a.Status = "approved"
+	})
+	k.ranWith()
+	// The one that does not run it ends, whichever it is.
+	ended := make(chan int, 2)
+	var results [2]string
+	var errs [2]bool
+	for i, h := range hosts {
+		go func() { results[i], errs[i] = h.result(s.TaskID); ended <- i }()
+	}
+	other := <-ended
+	if !errs[other] || !strings.Contains(results[other], "may have been run elsewhere") {
+		t.Errorf("the other says %t %q", errs[other], results[other])
+	}
+	k.office.set(func() {
+		if len(k.office.reports) > 0 {
+			t.Errorf("while it runs, reported: %s", k.office.reports)
+		}
+		k.office.broken, k.office.outcome = nil, "ALLOW"
+	})
+	close(k.hold)
+	if <-ended; errs[1-other] || !strings.Contains(results[1-other], "done") {
+		t.Errorf("the one says %t %q", errs[1-other], results[1-other])
+	}
+	again := hosts[other].begin("pay", `{"n":1}`, `{}`)
+	if text, isError := hosts[other].result(again.TaskID); !isError || !strings.Contains(text, "has run by its approval (apr_0), and succeeded") {
+		t.Errorf("called again: %t %q", isError, text)
+	}
+	if k.runs.Load() != 1 || fmt.Sprint(k.office.reports) != "[apr_0 succeeded]" {
+		t.Errorf("%d runs, reported %s", k.runs.Load(), k.office.reports)
+	}
+}
+
 // What is kept of a call has no token by which its first host is told of its progress.
 func TestKeptWithoutProgress(t *testing.T) {
 	params, err := canon.Parse([]byte(`{"_meta":{"a":1,"progressToken":7},"arguments":{"progressToken":2},"name":"pay"}`))

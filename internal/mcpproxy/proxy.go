@@ -107,6 +107,7 @@ type Proxy struct {
 	// changes counts how often the server said that its tools are others.
 	changes int
 	asked   map[string]string // approvals that the host was told to come back for, by their call's name
+	doubts  map[string]string // approvals by which another proxy runs a call, or may, by the call's name
 
 	offersTasks bool // the conversation's version has them
 	tasks       []*task
@@ -140,7 +141,7 @@ func New(cfg Config, host, server sdk.Connection) (*Proxy, error) {
 	return &Proxy{
 		Config: cfg, kept: kept, host: host, server: server, own: "holdpoint-" + rand.Text() + "-",
 		patient: make(chan struct{}), gone: make(chan struct{}),
-		open: map[jsonrpc.ID]*exchange{}, calls: map[jsonrpc.ID]*call{}, asked: map[string]string{},
+		open: map[jsonrpc.ID]*exchange{}, calls: map[jsonrpc.ID]*call{}, asked: map[string]string{}, doubts: map[string]string{},
 		results: map[jsonrpc.ID]context.CancelFunc{}, links: map[string]*link{},
 	}, nil
 }

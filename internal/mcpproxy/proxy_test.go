@@ -165,29 +165,58 @@ func TestNoAnswerIsNoPermission(t *testing.T) {
 	}
 }
 
-// The outcome of redeeming is in doubt: nothing runs, and that is said as soon as it
-// can be.
+// Answers to a redemption are lost: what this proxy has redeemed runs, once; what it does not
+// know to be its own does not, and is not reported: another proxy may run it.
 func TestRedeemingInDoubt(t *testing.T) {
 	w := newWorkshop(t)
 	w.office.outcome = "REQUIRE_APPROVAL"
 	w.start(func(c *Config) { c.Wait = 0 })
 	w.refused("pay", nil, "review")
-	var once sync.Once
+	lost := 5 // more than the client itself tries
 	w.office.set(func() {
 		w.office.approvals[0].Status = "approved"
 		w.office.broken = func(rw http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path != "/v1/tokens/redeem" {
+			w.office.mu.Lock()
+			defer w.office.mu.Unlock()
+			if r.URL.Path != "/v1/tokens/redeem" || lost == 0 {
 				return false
 			}
-			once.Do(func() { w.office.set(func() { a := w.office.approvals[0]; a.spent, a.Execution = true, "redeemed" }) })
+			lost--
+			a := w.office.approvals[0]
+			a.spent, a.Execution, a.key = true, "redeemed", r.Header.Get("Idempotency-Key")
 			rw.WriteHeader(http.StatusBadGateway)
 			return true
 		}
 	})
-	w.refused("pay", nil, "Not run")
-	if got := fmt.Sprint(w.office.reports); got != "[apr_0 failed]" {
+	w.runs1("pay", nil, "done")
+	if got := fmt.Sprint(w.office.reports); got != "[apr_0 succeeded]" {
 		t.Errorf("reported: %s", got)
 	}
+
+	w.refused("pay", nil, "review") // one more
+	w.office.set(func() {
+		w.office.approvals[1].Status = "approved"
+		w.office.broken = func(rw http.ResponseWriter, r *http.Request) bool {
+			lost := r.URL.Path == "/v1/tokens/redeem"
+			if lost {
+				rw.WriteHeader(http.StatusInternalServerError)
+			}
+			return lost
+		}
+	})
+	w.refused("pay", nil, "may have been run elsewhere")
+	w.office.set(func() {
+		w.office.broken, w.office.outcome = nil, "ALLOW"
+		a := w.office.approvals[1]
+		a.spent, a.Execution, a.key = true, "redeemed", "another's"
+	})
+	w.refused("pay", nil, "nobody knows what became of it")
+	w.office.set(func() { w.office.approvals[1].Execution = "succeeded" })
+	w.refused("pay", nil, "has run by its approval (apr_1), and succeeded")
+	if got := fmt.Sprint(w.office.reports); got != "[apr_0 succeeded]" || len(w.office.checks) != 2 {
+		t.Errorf("reported: %s; %d proposals", got, len(w.office.checks))
+	}
+	w.runs1("pay", nil, "done") // as one that is wanted once more
 }
 
 // A call that was begun and never accounted for is not run again, by whoever asks.
