@@ -98,7 +98,7 @@ var notificationTraits = []NotificationTraits{
 	},
 	{
 		Kind: NotifyReviewOwed, Rank: 2,
-		Title: "Review owed after break-glass", Summary: "a review is owed after break-glass",
+		Title: "Review needed after break-glass", Summary: "a review is needed after break-glass",
 		Message: "One person let the call pass in an emergency: somebody else has to look at it.",
 	},
 	{

@@ -1,12 +1,15 @@
 package tests
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -98,5 +101,16 @@ func TestBrowserDecidesByThumb(t *testing.T) {
 	b.eval(`document.querySelector("[data-testid=args]").tabIndex = 0, document.querySelector(".crumb a").focus()`)
 	b.eval(`document.querySelector(".untrusted").insertAdjacentHTML("beforeend", '<a href="/" id="last">x</a>'), document.getElementById("last").focus()`)
 	b.until("the focus is not under the bar", `document.getElementById("last").getBoundingClientRect().bottom <= `+bar+`.top`)
+	// On paper nothing can be pressed or filled in, so nothing of that is there.
+	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{})
+		if err == nil {
+			_, err = cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		}
+		return err
+	}))
+	b.open("/approvals/" + a.ID)
+	b.until("a card on paper", `matchMedia("print").matches && document.querySelector("[data-testid=stakes]").checkVisibility() &&
+		![...document.querySelectorAll("main button, main input, main textarea, main select, [data-testid=decide-bar] a")].some(e => e.checkVisibility())`)
 	b.clean()
 }

@@ -148,10 +148,16 @@ func listPart(c report.ListColumn, value string) views.ListPart {
 	return part
 }
 
+// reportWords are the words of a report that people say otherwise.
+var reportWords = map[string]string{
+	"none": "not run", // what became of a call
+	"owed": "needed", "not_owed": "not needed",
+}
+
 // reportWord writes a word of a report as people do.
 func reportWord(word string) string {
-	if word == "none" { // what became of a call
-		return "not run"
+	if said := reportWords[word]; said != "" {
+		return said
 	}
 	return strings.ReplaceAll(word, "_", " ")
 }

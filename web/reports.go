@@ -170,7 +170,7 @@ func accessView(v *views.AccessReport, r report.AccessReport) {
 var powerWords = map[string]string{
 	access.AdminRole:        "Changes agents, tools and limits, activates kill switches, and reads everything.",
 	access.AuditorRole:      "Reads everything, and decides nothing by it.",
-	approval.BreakGlassRole: "Two of them, or one who owes a review of it, approve in an emergency what they have not the role for.",
+	approval.BreakGlassRole: "Two of them, or one alone whom somebody else reviews afterwards, approve in an emergency what they have not the role for.",
 }
 
 func roleRow(a report.RoleAccess, means string) views.RoleAccess {

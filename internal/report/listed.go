@@ -78,7 +78,7 @@ func Lists() []List {
 			Columns: slices.Concat(
 				[]ListColumn{own("time", "When", TimeCell)}, person("Who"), call(),
 				[]ListColumn{
-					own("roles", "In place of", TextCell), own("status", "Outcome", TermCell), own("review", "Review", TermCell), below("owed_at", "Owed since", TimeCell, "owed since "),
+					own("roles", "In place of", TextCell), own("status", "Outcome", TermCell), own("review", "Review", TermCell), below("owed_at", "Needed since", TimeCell, "needed since "),
 					below("reviewed_at", "Reviewed", TimeCell, "reviewed "), below("reviewed_by", "Reviewer", TextCell, "by "), file("reviewed_by_id", "Reviewer, by id"),
 					own("execution", "The call", TermCell), own("event_id", "Event", EventCell),
 				}),
@@ -86,7 +86,7 @@ func Lists() []List {
 				{"owed", "One person did so alone, and nobody has reviewed it yet."},
 				{"justified", "Somebody else reviewed it: it was justified."},
 				{"not_justified", "Somebody else reviewed it: it was not justified."},
-				{"not_owed", "Two people did so together, or it did not end that way: no review is owed."},
+				{"not_owed", "Two people did so together, or it did not end that way: no review is needed."},
 			}, executionTerms()...),
 		},
 		{
