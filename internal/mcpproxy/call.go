@@ -32,6 +32,7 @@ type call struct {
 	name      string      // of this very call of the tool as it is described, the same whenever it is asked for again
 	progress  canon.Value // the host's progressToken; null for none
 	task      *task       // what the host comes back for; nil where it waits for the answer
+	accepted  bool        // without people; only the call's own goroutine looks
 
 	cancel  context.CancelFunc
 	running bool // the server has got it; guarded by Proxy.mu
@@ -90,6 +91,9 @@ func (p *Proxy) start(ctx context.Context, c *call, called func(context.Context,
 		switch {
 		case c.task != nil && c.task.told:
 			p.finish(ctx, c.task, a)
+			if c.accepted { // nothing can go on with it
+				p.unkeep(ctx, c.task.id)
+			}
 		case c.task != nil:
 			p.drop(c.task)
 		case ctx.Err() == nil: // who has cancelled a call wants no answer
@@ -163,7 +167,7 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 		case err != nil:
 			return permission{}, err
 		case answer.allowed():
-			return p.accepted(c, answer)
+			return p.accepted(ctx, c, answer)
 		case answer.Approval == nil || answer.Approval.Status != holdpoint.Pending:
 			return permission{}, answer.refusal(ToolName(p.Name, c.tool), def.sum())
 		}
@@ -192,10 +196,12 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 	return p.redeem(ctx, c, a)
 }
 
-func (p *Proxy) accepted(c *call, answer checked) (permission, error) {
+func (p *Proxy) accepted(ctx context.Context, c *call, answer checked) (permission, error) {
 	if holdpoint.Constrained(answer.Decision.Constraints) && !p.KeepsConstraints {
 		return permission{}, &refusal{text: "Not run: it is allowed only under constraints, and nothing here can keep to them."}
 	}
+	p.keep(ctx, c, "")
+	c.accepted = true
 	return permission{arguments: c.arguments, constraints: answer.Decision.Constraints}, nil
 }
 
@@ -262,8 +268,8 @@ func unclear(a *holdpoint.Approval) *refusal {
 
 // hasRun is the answer to a call that has run by its approval, and whose result is elsewhere.
 func hasRun(a *holdpoint.Approval) *refusal {
-	return &refusal{approval: a.ID, text: "Not run again: this very call has run by its approval (" + a.ID + "), and " + a.Execution +
-		". What the tool answered is not known here. Call the tool again only if it is wanted once more."}
+	return &refusal{approval: a.ID, text: "Not run again: this very call has run, and " + a.Execution + " (" + a.ID +
+		"). What the tool answered is not known here. Call the tool again only if it is wanted once more."}
 }
 
 // doubt remembers a call that another proxy runs, or may run: who asks for it again is told
@@ -292,15 +298,8 @@ func (p *Proxy) await(ctx context.Context, c *call, a *holdpoint.Approval) (*hol
 	if c.task != nil {
 		wait = c.task.ttl
 	}
-	waiting, stop := context.WithTimeout(ctx, wait)
+	waiting, stop := p.waiting(ctx, wait)
 	defer stop()
-	go func() {
-		select {
-		case <-p.patient:
-			stop()
-		case <-waiting.Done():
-		}
-	}()
 	if a.Status != "" { // else no more is known of it than its id
 		p.tellWaiting(waiting, c, a)
 		p.showLink(ctx, c, a)
@@ -313,6 +312,19 @@ func (p *Proxy) await(ctx context.Context, c *call, a *holdpoint.Approval) (*hol
 		return nil, pending(a)
 	}
 	return nil, err
+}
+
+// waiting ends after so long, and when nobody will wait any more.
+func (p *Proxy) waiting(ctx context.Context, long time.Duration) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithTimeout(ctx, long)
+	go func() {
+		select {
+		case <-p.patient:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
 }
 
 // redeem spends the token of an approved call. From here on nothing is cancelled:
@@ -334,6 +346,9 @@ func (p *Proxy) redeem(ctx context.Context, c *call, a *holdpoint.Approval) (per
 		}
 		allowed.arguments, allowed.edited = edited, a.Edited.Changed
 	}
+	if err := p.begins(ctx, c); err != nil {
+		return allowed, err
+	}
 	work, stop := context.WithTimeout(context.WithoutCancel(ctx), gateWithin)
 	defer stop()
 	r, err := p.spend(work, c, a, allowed.arguments)
@@ -341,13 +356,13 @@ func (p *Proxy) redeem(ctx context.Context, c *call, a *holdpoint.Approval) (per
 	switch {
 	case errors.As(err, &known) && known.Code == "token_used":
 		p.doubt(c, a.ID)
-		return allowed, begun(a)
+		return allowed, p.elsewhere(ctx, c, a, begun(a))
 	case errors.As(err, &known) && certain(known):
 		return allowed, err
 	case err != nil:
 		p.Logger.WarnContext(ctx, "it is not known whether a token was redeemed", "approval", a.ID, "error", err)
 		p.doubt(c, a.ID)
-		return allowed, unclear(a)
+		return allowed, p.elsewhere(ctx, c, a, unclear(a))
 	case holdpoint.Constrained(r.Constraints) && !p.KeepsConstraints, ctx.Err() != nil:
 		p.report(ctx, a.ID, holdpoint.Failed, 0)
 		return allowed, &refusal{approval: a.ID, text: "Not run: it may run only under constraints that nothing here can keep to, or was cancelled."}

@@ -125,7 +125,7 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		tag := func() string { return fmt.Sprintf(`"%s-%s"`, a.Status, a.Execution) }
 		stop := context.AfterFunc(r.Context(), o.changed.Broadcast)
-		for r.URL.Query().Get("wait") != "" && a.Status == "pending" && r.Context().Err() == nil {
+		for r.URL.Query().Get("wait") != "" && (a.Status == "pending" || a.Execution == "redeemed") && r.Context().Err() == nil {
 			o.changed.Wait()
 		}
 		stop()
@@ -153,6 +153,7 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		default:
 			replayed := a.spent
 			a.spent, a.Execution, a.key = true, "redeemed", r.Header.Get("Idempotency-Key")
+			o.changed.Broadcast()
 			answer(200, map[string]any{"redeemed": true, "replayed": replayed, "approval_id": a.ID, "constraints": json.RawMessage(orEmpty(a.limits))})
 		}
 	case path == "/v1/executions":

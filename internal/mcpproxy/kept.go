@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,13 +26,15 @@ import (
 // keptTasks says of tasks, in a file each, which approval they wait for, so that a host
 // finds one by its id also when the proxy was started anew:
 //
-//	proposed ─► the file, on the disk ─► the host is told the task's id ─► waits, redeems, runs
+//	proposed ─► the file, on the disk ─► the host is told the task's id ─► waits ─┬─► the file's name says that it begins ─► redeems, runs
+//	                                                                              └─► cancelled: no file
 //
 // A proxy that finds a task there goes on with that very approval, by its token, which is
 // spent once whoever else may try. It never proposes anything for it: what was denied, is
-// over or has run is told as that. The file goes when the task is cancelled, or its time
-// is over; it has no result. It is sealed under the agent's key: who has that may have the
-// call anyway.
+// over or has run is told as that. Of all proxies one may cancel the task, or any begin it:
+// whichever is first, by the name of the file. It goes when the task is cancelled, or its
+// time is over; it has no result. It is sealed under the agent's key: who has that may have
+// the call anyway.
 type keptTasks struct {
 	dir  string
 	seal cipher.AEAD
@@ -39,8 +42,8 @@ type keptTasks struct {
 
 // keptTask is what is in the file of a task.
 type keptTask struct {
-	Approval string          `json:"approval"`
-	Name     string          `json:"name"` // the call's, of the tool as it was described
+	Approval string          `json:"approval"` // "" for a call that was accepted without one, and may have run
+	Name     string          `json:"name"`     // the call's, of the tool as it was described
 	Params   json.RawMessage `json:"params"`
 	Created  time.Time       `json:"created"`
 	TTL      time.Duration   `json:"ttl"`
@@ -101,11 +104,14 @@ func (k *keptTasks) write(id string, one keptTask) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), k.file(id))
 	}
+	if err == nil {
+		err = k.sync()
+	}
 	if err != nil {
 		_ = os.Remove(f.Name())
-		return err
+		_ = os.Remove(k.file(id))
 	}
-	return k.sync()
+	return err
 }
 
 // sync has the disk know which files there are.
@@ -122,7 +128,10 @@ func (k *keptTasks) read(id string) (one keptTask, err error) {
 	if k == nil || k.file(id) == "" {
 		return one, fs.ErrNotExist
 	}
-	data, err := os.ReadFile(k.file(id))
+	data, err := os.ReadFile(k.file(id)) // #nosec G304 -- the id is one
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = os.ReadFile(k.file(id) + beginning) // #nosec G304 -- the id is one
+	}
 	if err == nil {
 		data, err = k.seal.Open(nil, nil, data, []byte(id))
 	}
@@ -132,31 +141,93 @@ func (k *keptTasks) read(id string) (one keptTask, err error) {
 	return one, err
 }
 
+// beginning ends the name of the file of a task whose call is about to run, or has begun.
+const beginning = ".begun"
+
+// begin says that a task's call begins: nobody can cancel it any more. Where there is no
+// file of it, somebody has.
+func (k *keptTasks) begin(id string) error {
+	err := os.Rename(k.file(id), k.file(id)+beginning)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = os.Stat(k.file(id) + beginning) // here, or by another proxy: the token is spent once
+	}
+	return err
+}
+
+// cancel removes the file of a task, if there is one: no proxy begins it. errBegun if one has.
+func (k *keptTasks) cancel(id string) error {
+	err := os.Remove(k.file(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(k.file(id) + beginning); err == nil {
+			return errBegun
+		}
+	} else if err != nil {
+		return err
+	}
+	return k.sync()
+}
+
 // forget removes the file of a task, if there is one: no proxy goes on with it.
 func (k *keptTasks) forget(id string) error {
 	if k == nil {
 		return nil
 	}
-	switch err := os.Remove(k.file(id)); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("forget a task: %w", err)
+	for _, file := range []string{k.file(id), k.file(id) + beginning} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget a task: %w", err)
+		}
 	}
 	return k.sync()
 }
 
-// keep notes which approval a call's task waits for. One that cannot be kept ends with the
-// proxy.
+// unkeep removes the file of a task that is over, as far as it can be.
+func (p *Proxy) unkeep(ctx context.Context, id string) {
+	if err := p.kept.forget(id); err != nil {
+		p.Logger.WarnContext(ctx, "a task that is over stays on the disk", "error", err)
+	}
+}
+
+// keep notes which approval a call's task waits for, or that it was accepted, for "". One that
+// cannot be kept ends with the proxy.
 func (p *Proxy) keep(ctx context.Context, c *call, approvalID string) {
 	t := c.task
 	if t == nil || t.told || p.kept == nil {
 		return
 	}
 	one := keptTask{approvalID, c.name, json.RawMessage(withoutProgress(c.params).Canonical()), t.created, t.ttl}
-	if err := p.kept.write(t.id, one); err != nil {
-		p.Logger.WarnContext(ctx, "a task is not kept, and ends with the proxy", "error", err)
+	err := p.kept.write(t.id, one)
+	if err == nil && approvalID == "" {
+		err = p.kept.begin(t.id)
 	}
+	if err != nil {
+		p.Logger.WarnContext(ctx, "a task is not kept, and ends with the proxy", "error", err)
+		return
+	}
+	p.mu.Lock()
+	t.kept = true
+	p.mu.Unlock()
+}
+
+// begins says that a call's task, if it is kept, begins now. Every error means that it may
+// not run.
+func (p *Proxy) begins(ctx context.Context, c *call) error {
+	if c.task == nil {
+		return nil
+	}
+	p.mu.Lock()
+	kept := c.task.kept
+	p.mu.Unlock()
+	if !kept {
+		return nil
+	}
+	switch err := p.kept.begin(c.task.id); {
+	case errors.Is(err, fs.ErrNotExist):
+		return &refusal{text: "Not run: its task was cancelled."}
+	case err != nil:
+		p.Logger.WarnContext(ctx, "a task cannot begin", "error", err)
+		return &refusal{text: "Not run: it cannot be noted that it begins."}
+	}
+	return nil
 }
 
 // withoutProgress are a call's parameters for another host than its own, which knows nothing
@@ -178,46 +249,109 @@ func withoutProgress(params canon.Value) canon.Value {
 	return canon.Object(kept...)
 }
 
-// restore finds a task that another proxy has kept, and goes on with its approval; with
-// one that is to be cancelled it does not.
-func (p *Proxy) restore(ctx context.Context, id string, cancels bool) {
+// restore finds a task that another proxy has kept, and goes on with its approval.
+func (p *Proxy) restore(ctx context.Context, id string) {
+	one, ok := p.found(ctx, id)
+	switch {
+	case !ok:
+	case one.Approval == "":
+		p.takeUp(ctx, id, one, p.acceptedBefore)
+	default:
+		p.takeUp(ctx, id, one, func(ctx context.Context, c *call) *jsonrpc.Response { return p.goesOn(ctx, c, one.Approval) })
+	}
+}
+
+// found is a task that is kept, and whose time is not over.
+func (p *Proxy) found(ctx context.Context, id string) (one keptTask, ok bool) {
 	one, err := p.kept.read(id)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			p.Logger.WarnContext(ctx, "a task that was kept cannot be read", "error", err)
-		}
-		return
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return one, false
+	case err != nil:
+		p.Logger.WarnContext(ctx, "a task that was kept cannot be read", "error", err)
+		return one, false
+	case time.Until(one.Created.Add(one.TTL)) <= 0:
+		p.unkeep(ctx, id)
+		return one, false
 	}
-	left := time.Until(one.Created.Add(one.TTL))
-	if left <= 0 {
-		if err := p.kept.forget(id); err != nil {
-			p.Logger.WarnContext(ctx, "a task whose time is over stays on the disk", "error", err)
-		}
-		return
-	}
+	return one, true
+}
+
+// takeUp makes a task that was kept one of this proxy's, unless it is by now.
+func (p *Proxy) takeUp(ctx context.Context, id string, one keptTask, called func(context.Context, *call) *jsonrpc.Response) {
 	c, err := p.read(&jsonrpc.Request{ID: p.ownID(), Params: one.Params})
-	if err != nil || one.Approval == "" {
+	if err != nil {
 		p.Logger.WarnContext(ctx, "a task that was kept cannot be read", "error", err)
 		return
 	}
 	c.name = one.Name
-	t := &task{id: id, call: c, created: one.Created, updated: time.Now().UTC(), ttl: one.TTL, status: working, done: make(chan struct{}), told: true}
+	t := &task{id: id, call: c, created: one.Created, updated: time.Now().UTC(), ttl: one.TTL, status: working, done: make(chan struct{}), told: true, kept: true, found: true}
 	ctx, c.cancel = context.WithCancel(ctx)
 	if err := p.add(t); err != nil {
 		c.cancel()
+		if errors.Is(err, errTaskHere) {
+			return
+		}
 		p.Logger.WarnContext(ctx, "a task that was kept does not go on", "error", err)
 		return
 	}
 	p.mu.Lock()
-	t.expiry = time.AfterFunc(left, func() { p.expired(t) })
+	t.expiry = time.AfterFunc(time.Until(one.Created.Add(one.TTL)), func() { p.expired(t) })
 	p.mu.Unlock()
-	p.start(ctx, c, func(ctx context.Context, c *call) *jsonrpc.Response {
-		if cancels {
+	p.start(ctx, c, called)
+}
+
+// errBegun says why a task is not cancelled.
+var errBegun = errors.New("the task is over already, or its call has begun: its result says what became of it")
+
+// cancelKept answers tasks/cancel for a task that another proxy has kept. One whose call has
+// begun is not cancelled: what has run is told as that.
+func (p *Proxy) cancelKept(ctx context.Context, r *jsonrpc.Request, id string) {
+	one, ok := p.found(ctx, id)
+	if ok {
+		switch err := p.cancelUnlessBegun(ctx, id, one); {
+		case errors.Is(err, errBegun):
+			p.restore(ctx, id)
+			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidParams, err.Error()))
+			return
+		case err != nil:
+			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, err.Error()))
+			return
+		}
+		p.takeUp(ctx, id, one, func(ctx context.Context, c *call) *jsonrpc.Response {
 			<-ctx.Done()
 			return p.refused(ctx, c, context.Cause(ctx))
-		}
-		return p.goesOn(ctx, c, one.Approval)
-	})
+		})
+	}
+	p.mu.Lock()
+	at := slices.IndexFunc(p.tasks, func(t *task) bool { return t.id == id })
+	if at < 0 {
+		p.mu.Unlock()
+		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidParams, unknownTask))
+		return
+	}
+	p.cancelTask(ctx, r, p.tasks[at])
+}
+
+// cancelUnlessBegun cancels a task that is kept, for all proxies. Every error is for the host.
+func (p *Proxy) cancelUnlessBegun(ctx context.Context, id string, one keptTask) error {
+	if one.Approval == "" {
+		return errBegun
+	}
+	a, err := p.Gate.get(ctx, one.Approval)
+	switch {
+	case err != nil:
+		return errors.New("it is not cancelled: Holdpoint could not be asked whether its call has begun")
+	case a.Status != holdpoint.Pending && (a.Status != holdpoint.Approved || a.Execution != "none"):
+		return errBegun
+	}
+	if err := p.kept.cancel(id); err != nil && !errors.Is(err, errBegun) {
+		p.Logger.WarnContext(ctx, "a task cannot be cancelled", "error", err)
+		return errors.New("it is not cancelled: that cannot be noted")
+	} else if err != nil {
+		return err
+	}
+	return nil
 }
 
 // goesOn is the answer to a call whose task was kept: it runs by the approval that it waited
@@ -264,8 +398,38 @@ func (p *Proxy) approved(ctx context.Context, c *call, id string) (*holdpoint.Ap
 		return nil, ended(a)
 	case a.Execution == "none":
 		return a, nil
-	case a.Execution == "succeeded", a.Execution == "failed":
-		return nil, &refusal{approval: id, text: "Not run again: it has run, and " + a.Execution + " (" + id + "). What the tool answered went with a proxy that has ended."}
 	}
-	return nil, begun(a)
+	return nil, p.elsewhere(ctx, c, a, begun(a))
+}
+
+// elsewhere is what became of a call that another proxy has begun, or may have: a task waits
+// for it. Where that cannot be had it is what is known now.
+func (p *Proxy) elsewhere(ctx context.Context, c *call, a *holdpoint.Approval, known *refusal) *refusal {
+	if c.task == nil {
+		return known
+	}
+	ctx, stop := p.waiting(ctx, c.task.ttl)
+	defer stop()
+	now, err := p.Gate.get(ctx, a.ID)
+	for err == nil && now.Execution == "redeemed" {
+		p.waits(c, "The call has begun elsewhere, and it is not known yet what became of it: "+now.Links.Review)
+		if now, err = p.Gate.Client.Await(ctx, a.ID); err == nil && now.Execution == "redeemed" { // Holdpoint holds its answer until it has changed
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return known
+			}
+		}
+	}
+	if err != nil || now.Execution != "succeeded" && now.Execution != "failed" {
+		return known
+	}
+	p.settled(c)
+	return hasRun(&now)
+}
+
+// acceptedBefore is the answer to a call whose task was accepted without people, by a proxy
+// that has ended.
+func (p *Proxy) acceptedBefore(_ context.Context, c *call) *jsonrpc.Response {
+	return p.result(c, "It is not known whether the tool had its effect: the call was accepted, and the proxy that ran it has ended, or still runs it. Do not call it again before you know.", "")
 }

@@ -146,7 +146,7 @@ func TestKeptTaskProposesNothing(t *testing.T) {
 		t.Fatalf("the same call again: %t %q, %d runs", isError, text, k.runs.Load())
 	}
 	k.office.set(func() { k.office.outcome = "ALLOW" }) // by now the rules accept it
-	k.over(h, first.TaskID, "has run, and succeeded")
+	k.over(h, first.TaskID, "and succeeded")
 
 	k.office.set(func() { k.office.outcome = "REQUIRE_APPROVAL" })
 	for i, each := range []struct {
@@ -157,9 +157,8 @@ func TestKeptTaskProposesNothing(t *testing.T) {
 		{func(a *held) { a.Status = "expired" }, "it is expired"},
 		{func(a *held) { a.Status = "cancelled" }, "it is cancelled"},
 		{func(a *held) { a.ID = "apr_other" }, "does not know its approval any more"},
-		{func(a *held) { a.Status, a.Execution, a.spent = "approved", "redeemed", true }, "nobody knows what became of it"},
 		{func(a *held) { a.Status, a.Execution, a.spent = "approved", "unknown", true }, "nobody knows what became of it"},
-		{func(a *held) { a.Status, a.Execution, a.spent = "approved", "failed", true }, "has run, and failed"},
+		{func(a *held) { a.Status, a.Execution, a.spent = "approved", "failed", true }, "and failed"},
 		{func(a *held) { a.Status, a.spent = "approved", true }, "the time to run it is over"},
 	} {
 		s, a := k.waits(h, fmt.Sprintf(`{"case":%d}`, i), `{}`)
@@ -229,10 +228,14 @@ func TestKeptTaskEnds(t *testing.T) {
 
 	// Another key, and a file under another id, are no task.
 	s, a = k.waits(h, `{"n":4}`, `{}`)
-	k.office.set(func() { a.Status = "approved" })
-	if err := os.Rename(filepath.Join(k.dir, s.TaskID), filepath.Join(k.dir, "BBBB")); err != nil {
+	data, err := os.ReadFile(filepath.Join(k.dir, s.TaskID))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(k.dir, "BBBB"), data, 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	k.office.set(func() { a.Status = "approved" })
 	h.result(s.TaskID)
 	h = k.anew(h)
 	if _, err := h.about("tasks/get", "BBBB"); err == nil {
@@ -294,8 +297,8 @@ func TestKeptTaskOfTwoProxies(t *testing.T) {
 	}
 }
 
-// One of two proxies cannot redeem while the other one runs the call: it does not run it, and
-// says nothing of it to Holdpoint; who calls again is told of the run.
+// One of two proxies cannot redeem while the other one runs the call: it does not run it, says
+// nothing of it to Holdpoint, and tells what became of it.
 func TestKeptTaskOfAnother(t *testing.T) {
 	k := newKeptHosts(t)
 	k.hold = make(chan struct{})
@@ -308,50 +311,173 @@ func TestKeptTaskOfAnother(t *testing.T) {
 			t.Fatalf("it is %+v, %v", now, err)
 		}
 	}
-	first := ""
+	first, lost := "", 0
 	k.office.set(func() {
 		k.office.broken = func(w http.ResponseWriter, r *http.Request) bool {
 			k.office.mu.Lock()
 			defer k.office.mu.Unlock()
-			if key := r.Header.Get("Idempotency-Key"); r.URL.Path != "/v1/tokens/redeem" || first == "" || first == key {
-				if r.URL.Path == "/v1/tokens/redeem" {
-					first = key
+			key := r.Header.Get("Idempotency-Key")
+			if r.URL.Path != "/v1/tokens/redeem" {
+				return false
+			}
+			if first == "" || first == key {
+				for first = key; lost == 0; { // both have the token
+					k.office.changed.Wait()
 				}
 				return false
 			}
+			lost++
+			k.office.changed.Broadcast()
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		}
 		a.Status = "approved"
 	})
 	k.ranWith()
-	// The one that does not run it ends, whichever it is.
-	ended := make(chan int, 2)
-	var results [2]string
-	var errs [2]bool
-	for i, h := range hosts {
-		go func() { results[i], errs[i] = h.result(s.TaskID); ended <- i }()
+	// The other one has given up redeeming, and waits for what becomes of the call.
+	k.office.until(t, "the last try", func() bool { return lost == redeemTries*4 })
+	waits := 0
+	for waits == 0 {
+		for i, h := range hosts {
+			if now, err := h.about("tasks/get", s.TaskID); err != nil || now.Status != "working" {
+				t.Fatalf("it is %+v, %v", now, err)
+			} else if strings.Contains(now.StatusMessage, "has begun elsewhere") {
+				waits = i + 1
+			}
+		}
 	}
-	other := <-ended
-	if !errs[other] || !strings.Contains(results[other], "may have been run elsewhere") {
-		t.Errorf("the other says %t %q", errs[other], results[other])
+	one, other := hosts[2-waits], hosts[waits-1]
+	if _, err := other.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "its call has begun") {
+		t.Errorf("cancelled: %v", err)
 	}
 	k.office.set(func() {
 		if len(k.office.reports) > 0 {
 			t.Errorf("while it runs, reported: %s", k.office.reports)
 		}
-		k.office.broken, k.office.outcome = nil, "ALLOW"
+		k.office.broken = nil
 	})
 	close(k.hold)
-	if <-ended; errs[1-other] || !strings.Contains(results[1-other], "done") {
-		t.Errorf("the one says %t %q", errs[1-other], results[1-other])
+	if text, isError := one.result(s.TaskID); isError || !strings.Contains(text, "done") {
+		t.Errorf("the one says %t %q", isError, text)
 	}
-	again := hosts[other].begin("pay", `{"n":1}`, `{}`)
-	if text, isError := hosts[other].result(again.TaskID); !isError || !strings.Contains(text, "has run by its approval (apr_0), and succeeded") {
-		t.Errorf("called again: %t %q", isError, text)
-	}
+	k.over(other, s.TaskID, "has run, and succeeded (apr_0)")
 	if k.runs.Load() != 1 || fmt.Sprint(k.office.reports) != "[apr_0 succeeded]" {
 		t.Errorf("%d runs, reported %s", k.runs.Load(), k.office.reports)
+	}
+}
+
+// A task cannot be cancelled by its id once its call has run, whoever has run it; and one that
+// is cancelled in one proxy runs in none.
+func TestKeptTaskCancelled(t *testing.T) {
+	k := newKeptHosts(t)
+	h := k.open()
+	s, a := k.waits(h, `{"n":1}`, `{}`)
+	k.ends(h)
+	k.office.set(func() { a.Status, a.Execution, a.spent = "approved", "succeeded", true })
+	h = k.open()
+	for range 2 {
+		if now, err := h.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "over already") {
+			t.Errorf("what has run is cancelled: %+v, %v", now, err)
+		}
+	}
+	k.over(h, s.TaskID, "and succeeded")
+	h = k.anew(h)
+	k.over(h, s.TaskID, "and succeeded")
+
+	// Holdpoint cannot be asked: it is not said to be cancelled, and does not go on.
+	s, a = k.waits(h, `{"n":2}`, `{}`)
+	k.ends(h)
+	k.office.set(func() {
+		k.office.broken = func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+	})
+	h = k.open()
+	if now, err := h.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "not cancelled") {
+		t.Errorf("in an outage: %+v, %v", now, err)
+	}
+	k.office.set(func() { k.office.broken = nil })
+
+	// The proxy that waits lives on, and another one cancels.
+	other := k.open()
+	if now, err := h.about("tasks/get", s.TaskID); err != nil || now.Status != "working" {
+		t.Fatalf("it is %+v, %v", now, err)
+	}
+	if now, err := other.about("tasks/cancel", s.TaskID); err != nil || now.Status != "cancelled" || len(k.files()) != 1 {
+		t.Errorf("it is %+v, %v; kept are %s", now, err, k.files())
+	}
+	k.office.set(func() { a.Status = "approved" })
+	for _, h := range []*taskHost{h, other} {
+		if text, isError := h.result(s.TaskID); !isError || !strings.Contains(text, "cancelled") {
+			t.Errorf("%t %q", isError, text)
+		}
+	}
+	if k.runs.Load() != 0 || a.spent {
+		t.Errorf("%d runs of what was cancelled; redeemed %t", k.runs.Load(), a.spent)
+	}
+}
+
+// A task that is found while its call runs elsewhere goes on until it is known what became of
+// that, and is not cancelled meanwhile.
+func TestKeptTaskRunsElsewhere(t *testing.T) {
+	k := newKeptHosts(t)
+	k.hold = make(chan struct{})
+	h := k.open()
+	s, a := k.waits(h, `{"n":1}`, `{}`)
+	k.office.set(func() { a.Status = "approved" })
+	k.ranWith()
+	other := k.open()
+	if now, err := other.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "its call has begun") {
+		t.Errorf("cancelled: %+v, %v", now, err)
+	}
+	if now, err := other.about("tasks/get", s.TaskID); err != nil || now.Status != "working" {
+		t.Errorf("it is %+v, %v", now, err)
+	}
+	close(k.hold)
+	if text, isError := h.result(s.TaskID); isError || k.runs.Load() != 1 {
+		t.Errorf("%t %q, %d runs", isError, text, k.runs.Load())
+	}
+	k.over(other, s.TaskID, "and succeeded")
+
+	// Nobody says what became of it.
+	s, a = k.waits(h, `{"n":2}`, `{}`)
+	k.ends(other)
+	k.office.set(func() { a.Status, a.Execution, a.spent = "approved", "redeemed", true })
+	other = k.open()
+	if now, err := other.about("tasks/get", s.TaskID); err != nil || now.Status != "working" {
+		t.Errorf("it is %+v, %v", now, err)
+	}
+	k.office.set(func() { a.Execution = "unknown" })
+	k.over(other, s.TaskID, "nobody knows what became of it")
+}
+
+// A task that was accepted at once, and whose proxy has ended, is told as one that may have
+// run, and is on the disk no longer than it runs.
+func TestKeptTaskAccepted(t *testing.T) {
+	k := newKeptHosts(t)
+	k.office.outcome = "ALLOW"
+	k.hold = make(chan struct{})
+	h := k.open()
+	s := h.begin("pay", `{"n":1}`, `{}`)
+	k.ranWith()
+	other := k.open()
+	if _, err := other.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "its call has begun") {
+		t.Errorf("cancelled: %v", err)
+	}
+	k.over(other, s.TaskID, "Do not call it again before you know")
+	close(k.hold)
+	if text, isError := h.result(s.TaskID); isError {
+		t.Errorf("%q", text)
+	}
+	for len(k.files()) != 0 { // a moment later
+		if _, err := h.about("tasks/get", s.TaskID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	third := k.open()
+	if _, err := third.about("tasks/get", s.TaskID); err == nil || !strings.Contains(err.Error(), "may have run") {
+		t.Errorf("afterwards: %v", err)
 	}
 }
 

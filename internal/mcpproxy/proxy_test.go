@@ -212,7 +212,7 @@ func TestRedeemingInDoubt(t *testing.T) {
 	})
 	w.refused("pay", nil, "nobody knows what became of it")
 	w.office.set(func() { w.office.approvals[1].Execution = "succeeded" })
-	w.refused("pay", nil, "has run by its approval (apr_1), and succeeded")
+	w.refused("pay", nil, "has run, and succeeded (apr_1)")
 	if got := fmt.Sprint(w.office.reports); got != "[apr_0 succeeded]" || len(w.office.checks) != 2 {
 		t.Errorf("reported: %s; %d proposals", got, len(w.office.checks))
 	}

@@ -48,9 +48,11 @@ type task struct {
 	ttl     time.Duration
 	expiry  *time.Timer
 	done    chan struct{} // closed once answer is there
+	found   bool          // it was kept by another proxy, which may go on with it as well
 	told    bool          // the host knows its id; only the call's own goroutine looks
 
 	// Guarded by Proxy.mu.
+	kept    bool // there is a file of it, which says whether its call may begin
 	updated time.Time
 	status  taskStatus
 	message string
@@ -109,6 +111,9 @@ func ttlOf(params canon.Value) (time.Duration, error) {
 // errTooManyTasks says that as many calls as there may be are on their way.
 var errTooManyTasks = errors.New("too many calls wait or run as tasks: come back when some of them are over")
 
+// errTaskHere says that a task which is to be restored was a moment ago.
+var errTaskHere = errors.New("the task is here already")
+
 // newTask makes a call a task.
 func (p *Proxy) newTask(c *call, ttl time.Duration) error {
 	now := time.Now().UTC()
@@ -119,6 +124,9 @@ func (p *Proxy) newTask(c *call, ttl time.Duration) error {
 func (p *Proxy) add(t *task) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if slices.ContainsFunc(p.tasks, func(other *task) bool { return other.id == t.id }) {
+		return errTaskHere
+	}
 	if len(p.tasks) >= maxTasks {
 		oldest := slices.IndexFunc(p.tasks, func(t *task) bool { return t.answer != nil })
 		if oldest < 0 {
@@ -233,8 +241,8 @@ func (p *Proxy) reply(ctx context.Context, id jsonrpc.ID, result any) {
 	p.toHost(ctx, &jsonrpc.Response{ID: id, Result: data})
 }
 
-// unknownTask is for a host whose proxy was started anew, too, where the call did not wait.
-const unknownTask = "there is no such task here: its time is over, or the proxy was started anew. Call the tool again with the same arguments: what waits for people, or was approved and has not run, goes on where it was"
+// unknownTask is for a host whose proxy was started anew, too, where the task was not kept.
+const unknownTask = "there is no such task here: it was cancelled, its time is over, or the proxy was started anew. Its call may have run: look before you call the tool again. With the same arguments, what waits for people, or was approved and has not run, goes on where it was"
 
 // tasked handles a request about tasks. They are the proxy's own: the server never hears
 // of them.
@@ -252,7 +260,11 @@ func (p *Proxy) tasked(ctx context.Context, r *jsonrpc.Request) {
 	at := slices.IndexFunc(p.tasks, is)
 	if at < 0 {
 		p.mu.Unlock()
-		p.restore(ctx, params.ID, r.Method == "tasks/cancel")
+		if r.Method == "tasks/cancel" {
+			p.work.Go(func() { p.cancelKept(ctx, r, params.ID) })
+			return
+		}
+		p.restore(ctx, params.ID)
 		p.mu.Lock()
 		at = slices.IndexFunc(p.tasks, is)
 	}
@@ -268,24 +280,12 @@ func (p *Proxy) tasked(ctx context.Context, r *jsonrpc.Request) {
 		p.mu.Unlock()
 		p.reply(ctx, r.ID, state)
 	case "tasks/cancel":
-		moved := t.move(cancelled, "It was cancelled by the host.")
-		state, runs := t.state(), t.call.running
-		if moved {
-			t.call.cancel()
-		}
-		p.mu.Unlock()
-		if !moved {
-			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidParams, "the task is over already"))
+		if t.found && t.status == working && !t.call.running {
+			p.mu.Unlock()
+			p.work.Go(func() { p.cancelKept(ctx, r, t.id) })
 			return
 		}
-		if runs {
-			p.cancelAtServer(ctx, t.call)
-		}
-		if err := p.kept.forget(t.id); err != nil {
-			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, "it is cancelled here, but that cannot be noted: a proxy that is started anew would go on with it"))
-			return
-		}
-		p.reply(ctx, r.ID, state)
+		p.cancelTask(ctx, r, t)
 	case "tasks/result":
 		ctx, stop := context.WithCancel(ctx)
 		p.results[r.ID] = stop
@@ -295,6 +295,32 @@ func (p *Proxy) tasked(ctx context.Context, r *jsonrpc.Request) {
 		p.mu.Unlock()
 		p.toHost(ctx, failure(r.ID, jsonrpc.CodeMethodNotFound, "the proxy does not offer "+r.Method))
 	}
+}
+
+// cancelTask answers tasks/cancel for a task of this proxy's. One that another proxy has begun,
+// or that this one is about to run, goes on. Proxy.mu is held, and given back.
+func (p *Proxy) cancelTask(ctx context.Context, r *jsonrpc.Request, t *task) {
+	runs := t.call.running
+	var err error
+	if t.status == working && t.kept && !runs {
+		err = p.kept.cancel(t.id)
+	}
+	if errors.Is(err, errBegun) || !t.move(cancelled, "It was cancelled by the host.") {
+		p.mu.Unlock()
+		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidParams, errBegun.Error()))
+		return
+	}
+	t.call.cancel()
+	state := t.state()
+	p.mu.Unlock()
+	if runs {
+		p.cancelAtServer(ctx, t.call)
+	}
+	if err = errors.Join(err, p.kept.forget(t.id)); err != nil {
+		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, "it is cancelled here, but that cannot be noted: a proxy that is started anew would go on with it"))
+		return
+	}
+	p.reply(ctx, r.ID, state)
 }
 
 // cancelAtServer tells the server that nobody waits for a call any more.

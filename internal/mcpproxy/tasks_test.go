@@ -335,7 +335,7 @@ func TestCancelledTask(t *testing.T) {
 	for over == nil { // until its timer has run
 		_, over = h.about("tasks/get", s.TaskID)
 	}
-	if !strings.Contains(over.Error(), "Call the tool again with the same arguments") {
+	if !strings.Contains(over.Error(), "look before you call the tool again") {
 		t.Errorf("a task that is over: %v", over)
 	}
 	// A wait for a result that the host gives up is not answered.
