@@ -440,7 +440,8 @@ func TestLogOnlyGrows(t *testing.T) {
 func TestSearchesForNothing(t *testing.T) {
 	h := logged(t, 1)
 	for query, problem := range map[string]string{
-		"outcome=deny": "the outcomes are [ALLOW DENY", "type=votes": "the types of events are [decision", "agent_id=%00": "its agent is no text", "actor_id=%ff": "its actor is no text",
+		"outcome=deny": "the outcomes are [ALLOW DENY", "type=votes": "the types of events are [decision", "agent_id=%00": "want a text in UTF-8", "actor_id=%ff": "want a text in UTF-8", "tool_name=" + strings.Repeat("x", 1001): "its tool has more than 1000 bytes",
+		"actor_id=ada@example.com": "its actor is no id", "actor_id=Ada+Archer": "its actor is no id", "actor_id=uid+7": "",
 		"since=2026-11-02T00:00:00Z&until=2026-11-02T00:00:00Z": "begin before it ends", "type=": "", "outcome=DENY": "", "type=vote": "",
 	} {
 		if problem == "" {

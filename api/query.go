@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // parameters are what a query may hold: each with what reads its value. What a
@@ -73,8 +74,12 @@ func badQuery(detail string) error {
 	return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: detail}
 }
 
+// anyText reads a text that a database can be asked for.
 func anyText(into *string) func(string) error {
 	return func(value string) error {
+		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
+			return errors.New("a text in UTF-8, without a NUL")
+		}
 		*into = value
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/spreadsheet"
+	"holdpoint/internal/access"
 	"holdpoint/internal/report"
 	"holdpoint/web/views"
 )
@@ -79,6 +80,9 @@ func (h *reportHandler) accessFile(w http.ResponseWriter, r *http.Request, p eng
 	var v views.AccessReport
 	accessView(&v, found)
 	findPeople(&v, url.Values{"q": query["q"], "role": query["role"]})
+	if len(v.Roles)+len(v.Powers) == 0 && v.Form.Role != "" {
+		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such role."} // the log has the role's name
+	}
 	var text bytes.Buffer
 	out := csv.NewWriter(&text)
 	rows := 0

@@ -60,6 +60,7 @@ func TestAccessOfMany(t *testing.T) {
 		t.Errorf("what could not be recorded was sent: %d", unsent.StatusCode)
 	}
 	kept.broken = nil
+	c.get("/audit/access.csv?role=ada@example.com").want(t, http.StatusNotFound, "There is no such role")
 	c.get("/audit/access.csv?at=never").want(t, http.StatusUnprocessableEntity, "That did not work")
 	start(t, withReports(&reports{access: company})).signIn("ada@example.com").get("/audit/access.csv").want(t, http.StatusForbidden)
 }

@@ -75,11 +75,11 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	filter := store.EventFilter{
 		Since: a.Since.Time, Until: a.Until.Time, AgentID: a.Agent, Tool: a.Tool, Outcome: a.Outcome, Type: a.Type, ActorID: a.Person, ApprovalID: a.Approval,
 	}
-	if err := filter.Check(); err != nil {
-		return err
-	}
 	if strings.Contains(a.Person, "@") {
 		return errors.New("--person: events have ids and no addresses: give the id, usr_… (holdpoint user list)")
+	}
+	if err := filter.Check(); err != nil {
+		return err
 	}
 	x, err := a.open(ctx, c)
 	if err != nil {

@@ -35,6 +35,9 @@ type EventFilter struct {
 	Limit  int
 }
 
+// maxFilterText is how long a text of a filter is at the most: no event has a longer one.
+const maxFilterText = 1000
+
 // ErrFilter is wrapped by the errors of EventFilter.Check.
 var ErrFilter = errors.New("no event can fit the filter")
 
@@ -47,6 +50,13 @@ func (f EventFilter) Check() error {
 		if !utf8.ValidString(field.text) || strings.ContainsRune(field.text, 0) {
 			return fmt.Errorf("%w: its %s is no text", ErrFilter, field.name)
 		}
+		if len(field.text) > maxFilterText {
+			return fmt.Errorf("%w: its %s has more than %d bytes", ErrFilter, field.name, maxFilterText)
+		}
+	}
+	// An export puts its filter into the log, where an address or a name could not be erased.
+	if strings.Contains(f.ActorID, "@") || strings.Contains(strings.TrimPrefix(f.ActorID, "uid "), " ") {
+		return fmt.Errorf("%w: its actor is no id: events have ids such as usr_…, and no addresses or names", ErrFilter)
 	}
 	if f.Outcome != "" && !slices.Contains(engine.Outcomes(), engine.Outcome(f.Outcome)) {
 		return fmt.Errorf("%w: the outcomes are %v", ErrFilter, engine.Outcomes())
