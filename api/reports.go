@@ -46,7 +46,7 @@ func (a auditDoor) auditReports() []operation {
 			statuses: []int{200}, problems: []int{400, 401, 403, 404, 422, 503}, handle: a.listReport,
 			detail: "The console's page, its CSV file and this have the same rows. With format=csv the answer is the whole file, and that it was exported is on record; it has no end when something went wrong on the way.",
 			query: append(slices.Clone(period), parameter{"format", "json, the default, or csv."}, parameter{"cursor", "next_cursor of the page before. Name the same since and until with it."}, parameter{"limit", "1 to 1000; 100 when left out."},
-				parameter{"person", "The id, the address or the name of one person: in the report of approvals, of who decided them. The reports of executions, keys and policies are about nobody, and refuse it."}),
+				parameter{"person", "The id of one person, or else the address, or else the name: in the report of approvals, of who decided them. Nobody of that kind is no_such_person; several are several_people, which names their ids. The log names the person by id. The reports of executions, keys and policies are about nobody, and refuse it."}),
 		},
 	}
 }

@@ -139,11 +139,13 @@ func (h *historyHandler) show(w http.ResponseWriter, r *http.Request, p engine.P
 	asked := readHistory(r.URL.RawQuery, p)
 	v := views.History{Frame: h.site.frame(p, "History", "history"), MayExport: gate.MayExportHistory(p)}
 	if len(asked.problems) > 0 {
-		v.Search = asked.view(nil, nameIn(nil))
-		return h.site.render(w, r, http.StatusBadRequest, views.HistoryPage(v))
+		return h.refuse(w, r, p, http.StatusBadRequest, asked)
 	}
 	asked.search.Counts = true
 	page, err := h.history.History(r.Context(), p, asked.search)
+	if detail, is := refused(err); is {
+		return h.refuse(w, r, p, http.StatusUnprocessableEntity, asked, detail)
+	}
 	if err != nil {
 		return err
 	}
@@ -165,6 +167,13 @@ func (h *historyHandler) show(w http.ResponseWriter, r *http.Request, p engine.P
 		return h.site.render(w, r, http.StatusOK, views.HistoryPage(v)) // it has arguments: see renderList
 	}
 	return h.site.renderList(w, r, views.HistoryPage(v))
+}
+
+// refuse shows the search again, with what is wrong with it.
+func (h *historyHandler) refuse(w http.ResponseWriter, r *http.Request, p engine.Person, status int, asked historyAsked, problems ...string) error {
+	asked.problems = append(asked.problems, problems...)
+	v := views.History{Frame: h.site.frame(p, "History", "history"), MayExport: gate.MayExportHistory(p), Search: asked.view(nil, nameIn(nil))}
+	return h.site.render(w, r, status, views.HistoryPage(v))
 }
 
 // names gives the names of everybody on a page of the history.
@@ -220,11 +229,14 @@ func historyRow(a approval.Approval, p engine.Person, told gate.Stakes, name fun
 func (h *historyHandler) export(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	asked := readHistory(r.PostForm.Get("query"), p)
 	if len(asked.problems) > 0 {
-		v := views.History{Frame: h.site.frame(p, "History", "history"), MayExport: gate.MayExportHistory(p), Search: asked.view(nil, nameIn(nil))}
-		return h.site.render(w, r, http.StatusBadRequest, views.HistoryPage(v))
+		return h.refuse(w, r, p, http.StatusBadRequest, asked)
 	}
 	file := newDownload(w, "text/csv; charset=utf-8", "holdpoint-history.csv")
-	return file.end(h.history.ExportHistory(r.Context(), by(p), p, asked.search, file, file.Flush))
+	err := h.history.ExportHistory(r.Context(), by(p), p, asked.search, file, file.Flush)
+	if detail, is := refused(err); is && !file.begun {
+		return h.refuse(w, r, p, http.StatusUnprocessableEntity, asked, detail)
+	}
+	return file.end(err)
 }
 
 // compareFold is the order of names in lists, without regard to case.

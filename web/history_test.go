@@ -10,6 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -89,6 +90,9 @@ func TestHistoryExport(t *testing.T) {
 		t.Errorf("%q, %v", file.body, file.Header)
 	}
 	c.do("POST", "/history/export", url.Values{"query": {"since=never"}}).want(t, http.StatusBadRequest, "is no day")
+	c.m.broken = &access.Refusal{Kind: access.Invalid, Code: "no_such_person", Detail: "There is nobody of that id."}
+	c.do("POST", "/history/export", url.Values{"query": {"by=nosuch"}}).want(t, http.StatusUnprocessableEntity, "There is nobody of that id.", `name="by" value="nosuch"`)
+	c.get("/history?by=nosuch").want(t, http.StatusUnprocessableEntity, "There is nobody of that id.", `name="by" value="nosuch"`)
 	c.m.broken = errors.New("no database")
 	if a := c.do("POST", "/history/export", url.Values{"query": {""}}); a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Content-Disposition") != "" {
 		t.Errorf("%d, %v", a.StatusCode, a.Header)

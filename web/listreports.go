@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -47,8 +48,9 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	l, _ := report.FindList(name)
 	v := views.ListReport{Frame: h.site.frame(p, l.Title, "audit"), Form: form, Name: name, Title: l.Title, Asks: l.Asks, None: l.None}
 	person := strings.TrimSpace(query.Get("person"))
-	v.Form.Query, v.OfPeople, v.Decided = person, l.OfPeople(), l.Name == approvalsReport
-	v.Form.Periods = periods(h.site.clock().UTC(), "/audit/reports/"+name, v.Form)
+	v.Form.Query, v.Form.Person, v.OfPeople, v.Decided = person, person, l.OfPeople(), l.Name == approvalsReport
+	now := h.site.clock().UTC()
+	v.Form.Periods = periods(now, "/audit/reports/"+name, v.Form)
 	var found report.ListPage
 	if err == nil {
 		found, err = h.reports.List(r.Context(), name, report.ListQuery{Since: since, Until: until, Cursor: query.Get("after"), Count: true, Person: person})
@@ -64,6 +66,11 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	if err != nil {
 		return err
 	}
+	if one := found.Person; one != nil {
+		person, v.Form.Query, v.Who = one.ID, cmp.Or(one.Email, one.ID), cmp.Or(one.Name, one.Email, one.ID)
+		v.Form.Person = person // addresses of pages are in logs and histories: they have the id
+		v.Form.Periods = periods(now, "/audit/reports/"+name, v.Form)
+	}
 	v.Form.JSON = jsonURL("/audit/reports/"+name, v.Form, found.Since, found.Until)
 	v.Form.Since, v.Form.Until = "", "" // links have moments: the form shows days
 	fillPeriod(&v.Form, found.Since, found.Until)
@@ -77,7 +84,7 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	if v.Decided {
 		told := url.Values{"since": {v.Form.Since}, "until": {v.Form.Until}}
 		if person != "" {
-			told.Set("by", person)
+			told.Set("by", v.Form.Query)
 		}
 		v.History = "/history?" + told.Encode()
 	}
@@ -183,8 +190,8 @@ func periods(now time.Time, path string, chosen views.ReportForm) []views.Period
 		if chosen.Zone != "" {
 			q.Set("zone", chosen.Zone)
 		}
-		if chosen.Query != "" {
-			q.Set("person", chosen.Query)
+		if chosen.Person != "" {
+			q.Set("person", chosen.Person)
 		}
 		links = append(links, views.PeriodLink{Label: one.label, URL: path + "?" + q.Encode(), Here: chosen.Since == day(one.first) && chosen.Until == day(one.last)})
 	}

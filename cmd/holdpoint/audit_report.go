@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,7 @@ type auditReport struct {
 	Period string `help:"A year, quarter, month or day, in UTC: 2026, 2026-Q3, 2026-09 or 2026-09-30." placeholder:"PERIOD"`
 	Since  string `help:"From this day or time on, such as 2026-07-01 (UTC); thirty days before --until when left out." placeholder:"TIME"`
 	Until  string `help:"Before this day or time; now when left out." placeholder:"TIME"`
+	Person string `help:"About this person, by id, address or name; of approvals, those that they decided." placeholder:"PERSON"`
 	Format string `default:"table" enum:"table,csv,json" help:"table for people; csv, the file that the console gives; json, one object a line."`
 	Output string `short:"o" type:"path" default:"-" help:"New file to write; - for standard output." placeholder:"FILE"`
 }
@@ -38,6 +40,7 @@ func (auditReport) Help() string {
 Examples:
   holdpoint audit report --data .holdpoint
   holdpoint audit report roles --data .holdpoint --period 2026-Q3
+  holdpoint audit report approvals --person ada@example.com
   holdpoint audit report approvals --since 2026-07-01 --until 2026-10-01 --format csv -o approvals.csv`
 }
 
@@ -122,6 +125,7 @@ var quarter = regexp.MustCompile(`^(\d{4})-?[Qq]([1-4])$`)
 
 // query is the period that was asked for.
 func (a *auditReport) query() (q report.ListQuery, err error) {
+	q.Person = a.Person
 	if a.Period != "" && (a.Since != "" || a.Until != "") {
 		return q, errors.New("give either --period, or --since and --until")
 	}
@@ -198,6 +202,9 @@ func (a *auditReport) rows(ctx context.Context, r report.Reports, q report.ListQ
 			return nil
 		}
 		q.Since, q.Until = page.Since, page.Until
+		if page.Person != nil {
+			q.Person = page.Person.ID
+		}
 	}
 }
 
@@ -212,9 +219,12 @@ func (a *auditReport) table(ctx context.Context, r report.Reports, l report.List
 		}
 	}
 	fmt.Fprintln(table, strings.Join(heads, "\t"))
-	n, used := 0, map[string]bool{}
+	n, used, about := 0, map[string]bool{}, ""
 	err := a.rows(ctx, r, q, func(page report.ListPage, rows []map[string]string) error {
 		q.Since, q.Until = page.Since, page.Until
+		if page.Person != nil {
+			about = ", of " + cmp.Or(page.Person.Name, page.Person.Email, page.Person.ID)
+		}
 		n += len(rows)
 		for _, row := range rows {
 			var cells []string
@@ -245,8 +255,8 @@ func (a *auditReport) table(ctx context.Context, r report.Reports, l report.List
 	if n > 0 {
 		err = table.Flush()
 	}
-	fmt.Fprintf(terminalError, "%s: %s from %s until %s\n", l.Title, plural(int64(n), "row"), q.Since.UTC().Format(time.RFC3339), q.Until.UTC().Format(time.RFC3339))
-	if n == 0 {
+	fmt.Fprintf(terminalError, "%s%s: %s from %s until %s\n", l.Title, about, plural(int64(n), "row"), q.Since.UTC().Format(time.RFC3339), q.Until.UTC().Format(time.RFC3339))
+	if n == 0 && about == "" {
 		fmt.Fprintln(terminalError, l.None)
 	}
 	for _, t := range l.Terms {

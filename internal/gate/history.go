@@ -25,7 +25,9 @@ const HistoryCounted = store.HistoryCounted
 // historyPage is how many rows a page of the history has.
 const historyPage = 30
 
-// History is a page of the approvals that have ended and that the person may see.
+// History is a page of the approvals that have ended and that the person may see. The search
+// may name who decided by address or name. Refusals are bad_cursor, bad_search and those of
+// access.FindPerson.
 func (g *Queries) History(ctx context.Context, p engine.Person, search HistorySearch) (HistoryPage, error) {
 	by, err := g.reader(ctx, p)
 	if err != nil {
@@ -34,7 +36,20 @@ func (g *Queries) History(ctx context.Context, p engine.Person, search HistorySe
 	if search.Limit == 0 {
 		search.Limit = historyPage
 	}
+	if search.DecidedBy, err = g.decider(ctx, search); err != nil {
+		return HistoryPage{}, err
+	}
 	return g.history(ctx, by, search)
+}
+
+// decider is the id of whom a search names as having decided, by id, address or name; "" for
+// nobody.
+func (g *Queries) decider(ctx context.Context, search HistorySearch) (string, error) {
+	if search.DecidedBy == "" {
+		return "", nil
+	}
+	p, err := access.FindPerson(ctx, g.Store.People, search.DecidedBy)
+	return p.ID, err
 }
 
 // reader is which approvals the person may see.

@@ -46,6 +46,9 @@ func (g *Queries) ExportHistory(ctx context.Context, by access.By, p engine.Pers
 	if err != nil {
 		return err
 	}
+	if search.DecidedBy, err = g.decider(ctx, search); err != nil {
+		return err
+	}
 	search.Limit, search.After, search.Before, search.Counts = exportPage, "", "", false
 	page, err := g.history(ctx, reader, search) // what cannot be searched is refused before anything is on record
 	if err != nil {
@@ -93,15 +96,19 @@ func (g *Queries) recordExport(ctx context.Context, by access.By, code, message 
 	return err
 }
 
-// filterOf is a search as the events of its export have it.
+// filterOf is a search as the events of its export have it: people by id, and of words
+// only that there are some, as they may name somebody, and what is in the log stays there.
 func filterOf(s HistorySearch) map[string]any {
 	filter := map[string]any{}
 	for name, value := range map[string]string{
-		"tool_name": s.Tool, "agent_id": s.AgentID, "environment": s.Environment, "status": string(s.Status), "decided_by": s.DecidedBy, "part_of": s.PartOf, "words": strings.Join(s.Words, " "),
+		"tool_name": s.Tool, "agent_id": s.AgentID, "environment": s.Environment, "status": string(s.Status), "decided_by": s.DecidedBy, "part_of": s.PartOf,
 	} {
 		if value != "" {
 			filter[name] = value
 		}
+	}
+	if len(s.Words) > 0 {
+		filter["searched"] = true
 	}
 	for name, at := range map[string]time.Time{"since": s.Since, "until": s.Until} {
 		if !at.IsZero() {

@@ -15,6 +15,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
+	"holdpoint/internal/gate"
 	"holdpoint/internal/report"
 	"holdpoint/internal/store"
 )
@@ -60,11 +61,88 @@ func TestListsHaveTheirColumns(t *testing.T) {
 			t.Errorf("%s: %v", l.Name, page.Rows) // ada has two accounts, and ben two duties
 		}
 	}
-	// Of one person, by name or id, whatever the case.
-	for who, want := range map[string]int{"ADA": 1, " ada ": 1, "ben": 0, "ad": 0, "%": 0} {
-		page, err := h.Reports.List(ctx, "approvals", report.ListQuery{Person: who, Count: true})
-		if err != nil || len(page.Rows) != want || page.Found != want {
-			t.Errorf("decided by %q: %d rows, %d counted, %v; want %d", who, len(page.Rows), page.Found, err, want)
+}
+
+// TestListsOfOnePerson: a report of one person is of the one who is meant, or refused, and
+// the log names them by id alone.
+func TestListsOfOnePerson(t *testing.T) {
+	ctx := context.Background()
+	h := newHouse(t, routing(time.Hour, 1))
+	denied := h.open(asked)
+	if err := h.vote("ada", denied, false); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(denied.ID)
+	ada, ben := h.people["ada"], h.people["ben"]
+	aude := h.db.Person(engine.Person{Email: "aude@example.com", Name: "Aude", Roles: []string{access.AuditorRole}})
+	first := h.db.Person(engine.Person{ID: "usr_kim1", Email: "kim@example.com", Name: "Kim", Roles: []string{}})
+	second := h.db.Person(engine.Person{ID: "usr_kim2", Email: "kim@example.net", Name: "KIM", Roles: []string{}})
+	h.db.Person(engine.Person{Email: "liar@example.com", Name: strings.ToUpper(ada.Email), Roles: []string{}})
+	h.db.Person(engine.Person{Email: "other@example.com", Name: ada.ID, Roles: []string{}})
+	wide := gate.HistorySearch{Words: []string{denied.Call.Tool}}
+	for _, c := range []struct {
+		who, code string
+		id        string
+		rows      int
+	}{
+		{ada.ID, "", ada.ID, 1},
+		{" " + strings.ToUpper(ada.Email) + " ", "", ada.ID, 1},
+		{strings.ToUpper(ben.Email), "", ben.ID, 0},
+		{"Kim@Example.net", "", second.ID, 0},
+		{"kim", "several_people", first.ID + ", " + second.ID, 0},
+		{"nosuch", "no_such_person", "", 0},
+		{"ad", "no_such_person", "", 0},
+		{"%", "no_such_person", "", 0},
+		{"a\x00", "bad_query", "", 0},
+		{"a\xff", "bad_query", "", 0},
+		{strings.Repeat("x", 10_000), "no_such_person", "", 0},
+	} {
+		page, err := h.Reports.List(ctx, "approvals", report.ListQuery{Person: c.who, Count: true})
+		if code(err) != c.code || c.code == "" && (len(page.Rows) != c.rows || page.Found != c.rows || page.Person == nil || page.Person.ID != c.id) {
+			t.Errorf("decided by %.40q: %d rows, %d counted, of %+v: %v", c.who, len(page.Rows), page.Found, page.Person, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), c.id) {
+			t.Errorf("several people: %v", err)
+		}
+		by := access.PersonAdministers(aude, "console", "req_1")
+		before, _ := h.exports()
+		if err := h.Reports.ExportList(ctx, by, "approvals", report.ListQuery{Person: c.who}, &bytes.Buffer{}, func() error { return nil }); code(err) != c.code {
+			t.Errorf("the file of %.40q: %v", c.who, err)
+		}
+		search := wide
+		search.DecidedBy = c.who
+		if found, err := h.Queries.History(ctx, aude, search); code(err) != c.code || len(found.Rows) != c.rows {
+			t.Errorf("the history of %.40q: %d rows, %v", c.who, len(found.Rows), err)
+		}
+		if err := h.Queries.ExportHistory(ctx, by, aude, search, &bytes.Buffer{}, func() error { return nil }); code(err) != c.code {
+			t.Errorf("the history's file of %.40q: %v", c.who, err)
+		}
+		after, _ := h.exports()
+		if want := map[bool]int{true: 4, false: 0}[c.code == ""]; len(after)-len(before) != want {
+			t.Errorf("%.40q: %q are on record", c.who, after[len(before):])
+		}
+	}
+	events, err := h.Events(ctx, store.EventFilter{Type: string(engine.Exported)}, 100)
+	if err != nil || len(events) == 0 {
+		t.Fatal(len(events), err)
+	}
+	for _, e := range events {
+		var told struct {
+			As, Person string
+			Filter     map[string]any
+		}
+		if err := json.Unmarshal(e.SafePayload, &told); err != nil {
+			t.Fatal(err)
+		}
+		who := told.Person
+		if told.As == "approval_history" {
+			who, _ = told.Filter["decided_by"].(string)
+			if told.Filter["searched"] != true || told.Filter["words"] != nil {
+				t.Errorf("of the words is on record: %v", told.Filter)
+			}
+		}
+		if !slices.Contains([]string{ada.ID, ben.ID, second.ID}, who) || strings.Contains(string(e.SafePayload), "@") {
+			t.Errorf("on record is %s", e.SafePayload)
 		}
 	}
 }

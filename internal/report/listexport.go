@@ -30,7 +30,8 @@ func (s Reports) ExportList(ctx context.Context, by access.By, name string, q Li
 	}
 	q.Since, q.Until = page.Since, page.Until
 	details := map[string]any{"as": ListFile, "report": name, "format": "csv", "since": page.Since, "until": page.Until}
-	if q.Person != "" {
+	if page.Person != nil { // no address or name: what is in the log stays there
+		q.Person = page.Person.ID
 		details["person"] = q.Person
 	}
 	if err := s.recordList(ctx, by, "EXPORT_BEGUN", "Somebody exports a report.", details); err != nil {

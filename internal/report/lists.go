@@ -69,9 +69,16 @@ type ListQuery struct {
 	Cursor       string
 	Limit        int // 0 means 100
 	Count        bool
-	// Person is the id, the address or the name of whom the rows are to be about: in the
-	// report of approvals, who decided them. "" is everybody.
+	// Person is the id, the address or the name of the one person whom the rows are to be
+	// about: in the report of approvals, who decided them. "" is everybody.
 	Person string
+}
+
+// ListPerson is whom the rows of a report are about.
+type ListPerson struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
 }
 
 // ListPage is a page of a report.
@@ -79,6 +86,8 @@ type ListPage struct {
 	List
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
+	// Person is whom the rows are about, where one person was asked for.
+	Person *ListPerson `json:"person,omitempty" doc:"Whom the rows are about, where the report was asked for one person."`
 	// Rows have a text for each column, by its name.
 	Rows       []map[string]string `json:"rows" doc:"By the columns' names. What is not known, or is not there, is an empty text."`
 	NextCursor string              `json:"next_cursor" doc:"Where the next page begins; \"\" at the end."`
@@ -113,7 +122,7 @@ func FindList(name string) (l List, ok bool) {
 func (l List) OfPeople() bool { return store.ListOfPeople(l.Name) }
 
 // List is a page of a report that is a list. Refusals are not_found (404), bad_cursor,
-// bad_query and those of periods.
+// bad_query, those of periods and those of access.FindPerson.
 func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, error) {
 	l, ok := FindList(name)
 	if !ok {
@@ -142,8 +151,14 @@ func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, 
 		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "This report is not about people: leave out the person."}
 	}
 	wanted := store.ListQuery{
-		Person: q.Person,
-		List:   l.Name, Since: page.Since, Until: page.Until, After: q.Cursor, Limit: min(q.Limit, MaxListPage), Admin: access.AdminRole, Auditor: access.AuditorRole,
+		List: l.Name, Since: page.Since, Until: page.Until, After: q.Cursor, Limit: min(q.Limit, MaxListPage), Admin: access.AdminRole, Auditor: access.AuditorRole,
+	}
+	if q.Person != "" {
+		p, err := access.FindPerson(ctx, s.Store.People, q.Person)
+		if err != nil {
+			return page, err
+		}
+		wanted.PersonID, page.Person = p.ID, &ListPerson{p.ID, p.Name, p.Email}
 	}
 	found, err := s.Store.Reports.List(ctx, wanted)
 	if errors.Is(err, store.ErrNotFound) {

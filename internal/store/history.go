@@ -19,8 +19,7 @@ type HistorySearch struct {
 	// Tool, AgentID and Environment are exact.
 	Tool, AgentID, Environment string
 	Status                     approval.Status
-	// DecidedBy is the id, the address or the name of a person who has voted on it, or
-	// approved it in an emergency.
+	// DecidedBy is the id of a person who has voted on it, or approved it in an emergency.
 	DecidedBy string
 	// PartOf is the id of a person who has contributed to it: a vote, a comment, a question
 	// or an answer to one, a claim, an edit.
@@ -153,9 +152,7 @@ func (q *inboxQuery) ended(s HistorySearch) string {
 		}
 	}
 	if s.DecidedBy != "" {
-		who := q.param(s.DecidedBy)
-		all = append(all, `id IN (SELECT f.approval_id FROM facts f WHERE f.kind IN ('vote', 'break_glass') AND f.actor_kind = 'human'
-			AND f.actor_id IN (SELECT p.id FROM people p WHERE p.id = `+who+` OR lower(p.email) = lower(`+who+`) OR lower(p.name) = lower(`+who+`)))`)
+		all = append(all, `id IN (SELECT f.approval_id FROM facts f WHERE f.kind IN ('vote', 'break_glass') AND f.actor_kind = 'human' AND f.actor_id = `+q.param(s.DecidedBy)+`)`)
 	}
 	if s.PartOf != "" {
 		all = append(all, "id IN (SELECT f.approval_id FROM facts f WHERE f.actor_kind = 'human' AND f.actor_id = "+q.param(s.PartOf)+")")

@@ -32,6 +32,8 @@ type ListReport struct {
 	// OfPeople says that the report can be narrowed to a person, and Decided that this is who
 	// decided.
 	OfPeople, Decided bool
+	// Who is whom the rows are about, "" for everybody.
+	Who string
 	// History is where the same approvals are with what each call was to do, "" for none.
 	History string
 	// First and Next are addresses, or "".
@@ -75,6 +77,14 @@ func listFound(v ListReport) string {
 		return "More than " + Thousands(v.Found) + " rows"
 	}
 	return Plural(v.Found, "row", "rows")
+}
+
+// listAbout leads to whom the rows are about.
+func listAbout(v ListReport) string {
+	if v.Decided {
+		return " decided by "
+	}
+	return " about "
 }
 
 // numberClass is the class of a column of numbers.

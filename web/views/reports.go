@@ -17,6 +17,9 @@ type ReportForm struct {
 	// Query is a part of people's names or addresses, and Role the one role that is asked
 	// for, in the access report; "" for all.
 	Query, Role string
+	// Person is whom the rows of a list are about, by id, or what was written instead; "" for
+	// everybody.
+	Person string
 	// Periods are those that are asked for most, as links.
 	Periods []PeriodLink
 	// Failure is why there is no report, or "".
