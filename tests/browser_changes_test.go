@@ -16,17 +16,6 @@ import (
 // and in the history, with its difference.
 func changesThePolicy(t *testing.T, d *dev, b *browser) {
 	t.Helper()
-	// That changes take an approval is said by command, or here.
-	b.open("/policies/propose?kind=contracts")
-	b.visible(testid("require-form"))
-	b.everywhere("/policies/propose, where nobody has to approve")
-	b.choose(`[data-testid=require-form] [name=role]`, "security-approver")
-	b.click(testid("require-form") + " .primary")
-	b.sees(testid("notice"), "From now on such changes wait for others")
-	b.sees("main", "It waits for people with the role security-approver")
-	if listed := must(t, nil, "", "changes", "list", "--data", d.dir); !strings.Contains(listed, "contracts") || !strings.Contains(listed, "security-approver") {
-		t.Errorf("what takes an approval: %s", listed)
-	}
 	must(t, nil, "", "changes", "require", "policy", "--role", "policy-owner", "--signed", "--data", d.dir)
 	approver := d.newPerson(t, "--role", "policy-owner")
 	b.open("/policies")

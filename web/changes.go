@@ -8,14 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
 	"holdpoint/internal/access"
-	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/httpstatus"
 	"holdpoint/internal/rules"
@@ -38,25 +36,14 @@ type RuleChanges interface {
 	// of them it takes.
 	Approvers(ctx context.Context, kind string, author engine.Person) (able, needed int, err error)
 	// TakesApproval says whether changes take an approval, and of which role.
-	TakesApproval(ctx context.Context, kind string) (role string, takes bool, err error)
-}
-
-// RequiredApprovals have changes of the rules approved from now on; admin.Changes is one. Errors
-// are as Inbox's are.
-type RequiredApprovals interface {
-	// MayRequire says whether that can be done from here.
-	MayRequire() bool
-	// Approvers are the roles of people other than the author.
-	Approvers(ctx context.Context, author engine.Person) ([]admin.Approver, error)
-	Require(ctx context.Context, by access.By, author engine.Person, kind, role string, needed int) error
+	TakesApproval(kind string) (role string, takes bool)
 }
 
 // changeHandler serves the pages on which changes of the rules are proposed, and those that
 // there were.
 type changeHandler struct {
-	freshProof
-	rules    RuleChanges
-	required RequiredApprovals // nil where that is by command only
+	site    *site
+	changes RuleChanges
 }
 
 // maxChangeForm bounds the form with a whole policy: each byte may take three.
@@ -66,16 +53,12 @@ const maxChangeForm = 3*canon.MaxBytes + maxForm
 const (
 	proposeURL  = "/policies/propose"
 	editionsURL = "/policies/history"
-	requireURL  = "/policies/require"
 )
 
 func (h *changeHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+proposeURL, h.site.forAdministrators(h.form))
 	mux.HandleFunc("POST "+proposeURL, h.site.onlyForOf(maxChangeForm, access.MayAdminister, "administrators", h.propose))
 	mux.HandleFunc("GET "+editionsURL, h.site.forAuditors(h.history))
-	if h.required != nil {
-		mux.HandleFunc("POST "+requireURL, h.changes(h.require))
-	}
 }
 
 // kindOf is the kind that a request names: the policy, where it names none.
@@ -90,60 +73,11 @@ func kindOf(form url.Values) string {
 var kinds = []views.Option{{Value: "policy", Label: "Policy"}, {Value: "contracts", Label: "Tool contracts"}}
 
 func (h *changeHandler) view(ctx context.Context, p engine.Person, kind string) (views.ProposeChange, error) {
-	v := views.ProposeChange{Frame: h.site.frame(p, "Propose a change", "policies"), Kind: kind, Kinds: kinds, Zones: zones(), File: h.rules.FileOf(kind), People: h.site.people}
+	v := views.ProposeChange{Frame: h.site.frame(p, "Propose a change", "policies"), Kind: kind, Kinds: kinds, Zones: zones(), File: h.changes.FileOf(kind), People: h.site.people}
+	v.Role, v.Takes = h.changes.TakesApproval(kind)
 	var err error
-	if v.Role, v.Takes, err = h.rules.TakesApproval(ctx, kind); err != nil {
-		return v, err
-	}
-	v.Able, v.Needed, err = h.rules.Approvers(ctx, kind, p)
+	v.Able, v.Needed, err = h.changes.Approvers(ctx, kind, p)
 	return v, err
-}
-
-// offersApproval fills in by whom changes can be made to be approved from now on.
-func (h *changeHandler) offersApproval(r *http.Request, p engine.Person, v *views.ProposeChange) error {
-	if v.Takes || h.required == nil {
-		return nil
-	}
-	approvers, err := h.required.Approvers(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	v.Require = &views.RequireApproval{MayRequire: h.required.MayRequire(), Role: r.PostForm.Get("role"), Needed: r.PostForm.Get("needed"), Roles: []views.Option{{Label: "choose one"}}}
-	for _, a := range approvers {
-		v.Require.Roles = append(v.Require.Roles, views.Option{Value: a.Role, Label: a.Role + ": " + views.Plural(a.People, "person", "people") + " besides you"})
-	}
-	v.Require.Proof, err = h.proof(r, p)
-	return err
-}
-
-// require has changes of a kind approved from now on.
-func (h *changeHandler) require(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	kind := kindOf(r.PostForm)
-	err := h.prove(r, p)
-	if err == nil {
-		needed, wrong := strconv.Atoi(strings.TrimSpace(r.PostForm.Get("needed")))
-		if wrong != nil {
-			needed = 0
-		}
-		err = h.required.Require(r.Context(), by(p), p, kind, r.PostForm.Get("role"), needed)
-	}
-	var refusal *access.Refusal
-	if !errors.As(err, &refusal) {
-		return h.site.redirectOrFail(w, r, err, "required", proposeURL+"?kind="+url.QueryEscape(kind))
-	}
-	if p, err = h.site.sessions.again(r); err != nil {
-		return err
-	}
-	v, err := h.view(r.Context(), p, kind)
-	if err == nil {
-		err = h.offersApproval(r, p, &v)
-	}
-	if err != nil {
-		return err
-	}
-	v.Failures = []string{refusal.Detail}
-	retryAfter(w, refusal)
-	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.ProposeChangePage(v))
 }
 
 func (h *changeHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -151,10 +85,7 @@ func (h *changeHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if err != nil {
 		return err
 	}
-	if err := h.offersApproval(r, p, &v); err != nil {
-		return err
-	}
-	v.Notice, v.Text = h.site.flash(w, r), h.rules.InForce(v.Kind)
+	v.Text = h.changes.InForce(v.Kind)
 	return h.site.render(w, r, http.StatusOK, views.ProposeChangePage(v))
 }
 
@@ -180,7 +111,7 @@ func (h *changeHandler) propose(w http.ResponseWriter, r *http.Request, p engine
 	err = e.err()
 	if err == nil && r.PostForm.Get("do") == "propose" && !look {
 		var opened gate.OpenedRuleChange
-		if opened, err = h.rules.Propose(r.Context(), what); err == nil {
+		if opened, err = h.changes.Propose(r.Context(), what); err == nil {
 			said := "newrules"
 			if v.Able < v.Needed {
 				said = "newrulesalone"
@@ -190,7 +121,7 @@ func (h *changeHandler) propose(w http.ResponseWriter, r *http.Request, p engine
 		}
 	} else if err == nil {
 		var seen gate.RuleChange
-		if seen, err = h.rules.Preview(r.Context(), what); err == nil {
+		if seen, err = h.changes.Preview(r.Context(), what); err == nil {
 			v.Seen = &views.SeenChange{Version: seen.Version, Former: seen.Former, From: seen.From, Until: seen.Until, Difference: coloured(seen.Difference), Simulation: seen.Simulation}
 			return h.site.render(w, r, http.StatusOK, views.ProposeChangePage(v))
 		}
@@ -234,7 +165,7 @@ func uploadedText(r *http.Request, name string) (string, error) {
 func (h *changeHandler) history(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	q := r.URL.Query()
 	v := views.Editions{Frame: h.site.frame(p, "What was in force", "policies"), Kind: kindOf(q), Kinds: kinds, From: q.Get("from"), To: q.Get("to")}
-	list, err := h.rules.Editions(r.Context(), v.Kind)
+	list, err := h.changes.Editions(r.Context(), v.Kind)
 	if err != nil {
 		return err
 	}
@@ -255,7 +186,7 @@ func (h *changeHandler) history(w http.ResponseWriter, r *http.Request, p engine
 		v.CompareFrom = list[1].Digest
 	}
 	if v.From != "" || v.To != "" {
-		text, err := h.rules.Difference(r.Context(), v.From, v.To)
+		text, err := h.changes.Difference(r.Context(), v.From, v.To)
 		var refusal *access.Refusal
 		switch {
 		case errors.As(err, &refusal):

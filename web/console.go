@@ -71,9 +71,6 @@ type Config struct {
 	AccessReviews AccessReviews
 	// RuleChanges may be nil: changes of the rules are proposed by command only then.
 	RuleChanges RuleChanges
-	// RequiredApprovals may be nil: it is by command then that changes have to be approved. They
-	// take Factors.
-	RequiredApprovals RequiredApprovals
 	// APIKeys may be nil: there are no pages for them then.
 	APIKeys APIKeys
 	// Delegations may be nil: nobody can then say that they are away.
@@ -171,11 +168,7 @@ func New(c Config) (*Console, error) {
 	}
 	if c.RuleChanges != nil {
 		shared.ruleChanges = c.RuleChanges
-		changes := &changeHandler{freshProof: freshProof{shared, c.Factors}, rules: c.RuleChanges}
-		if c.Factors != nil {
-			changes.required = c.RequiredApprovals
-		}
-		groups = append(groups, changes)
+		groups = append(groups, &changeHandler{shared, c.RuleChanges})
 	}
 	if c.Drafts != nil {
 		groups = append(groups, &draftHandler{shared})

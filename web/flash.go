@@ -88,7 +88,6 @@ var doneWords = map[string]string{
 	"personout":     "The person was signed out everywhere.",
 	"password":      "Your password was changed. All other sessions of yours have ended.",
 	"apikeygone":    "The API key was revoked. Whatever uses it is refused.",
-	"required":      "From now on such changes wait for others. Write yours here.",
 	"oncall":        "Who is on call was changed. What waits for the role is looked at again.",
 	"reviewed":      "What you say of it is on record.",
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,10 +26,7 @@ func (h *policyHandler) register(mux *http.ServeMux) {
 }
 
 func (h *policyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	v, err := h.view(r.Context(), p)
-	if err != nil {
-		return err
-	}
+	v := h.view(p)
 	if v.Query = strings.TrimSpace(r.URL.Query().Get("q")); v.Policy != nil && v.Query != "" {
 		v.Policy.Rules = slices.DeleteFunc(v.Policy.Rules, func(rule views.Rule) bool { return !rule.Matches(v.Query) })
 	}
@@ -38,14 +34,11 @@ func (h *policyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pe
 }
 
 // view shows what is in force at this moment.
-func (h *policyHandler) view(ctx context.Context, p engine.Person) (views.Policies, error) {
+func (h *policyHandler) view(p engine.Person) views.Policies {
 	in, now := h.site.inForce(), h.site.clock()
 	v := views.Policies{Frame: h.site.frame(p, "Policies", "policies"), Digest: in.Digest, History: h.site.ruleChanges != nil, Try: views.Try{Environment: "dev", Arguments: "{}"}}
 	if h.site.ruleChanges != nil && access.MayAdminister(p) {
-		_, takes, err := h.site.ruleChanges.TakesApproval(ctx, kinds[0].Value)
-		if err != nil {
-			return v, err
-		}
+		_, takes := h.site.ruleChanges.TakesApproval(kinds[0].Value)
 		v.Propose, v.ByFile = takes, !takes
 	}
 	for line := range strings.Lines(in.Problem) {
@@ -61,7 +54,7 @@ func (h *policyHandler) view(ctx context.Context, p engine.Person) (views.Polici
 		v.HasContracts, v.ContractsDigest = true, in.Contracts.Digest()
 		v.Contracts, v.ContractsFile = contractRows(in.Contracts, in.ContractsFile), views.Text(string(in.ContractsFile))
 	}
-	return v, nil
+	return v
 }
 
 func policyView(b *policy.Bundle, file []byte, now time.Time) views.Policy {
@@ -89,10 +82,7 @@ func policyView(b *policy.Bundle, file []byte, now time.Time) views.Policy {
 // try says what the policy alone would decide of a call. Nothing is
 // recorded, and nothing runs.
 func (h *policyHandler) try(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	v, err := h.view(r.Context(), p)
-	if err != nil {
-		return err
-	}
+	v := h.view(p)
 	v.Try = views.Try{
 		Tool: strings.TrimSpace(r.PostForm.Get("tool")), Arguments: r.PostForm.Get("arguments"),
 		Environment: strings.TrimSpace(r.PostForm.Get("environment")), Request: strings.TrimSpace(r.PostForm.Get("request")),

@@ -89,6 +89,13 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 		fmt.Fprintf(terminal, "careful: %s, because whoever writes a change does not approve it: “holdpoint user set EMAIL --add-role %s” gives it to more\n",
 			err, rule.Role)
 	}
+	guards, err := c.opened.Rules.Guards(ctx)
+	if err != nil {
+		return err
+	}
+	if _, held := guards[store.RolesChange]; !held {
+		fmt.Fprintf(terminal, "careful: an administrator alone adds an account and gives it %s: “holdpoint changes require roles --role ROLE” has that approved, too\n", rule.Role)
+	}
 	return nil
 }
 

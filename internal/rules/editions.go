@@ -161,9 +161,8 @@ func (d Doors) Approvers(ctx context.Context, kind string, author engine.Person)
 	return able, g.Rule.Needed, err
 }
 
-// TakesApproval reports whether a change of a kind takes an approval now, and whose.
-func (d Doors) TakesApproval(ctx context.Context, kind string) (role string, takes bool, err error) {
-	guards, err := d.Store.Rules.Guards(ctx)
-	g, takes := guards[kind]
-	return g.Rule.Role, takes, err
+// TakesApproval reports whether a change of a kind takes an approval, and whose.
+func (d Doors) TakesApproval(kind string) (role string, takes bool) {
+	g, takes := d.Status().Guards[kind]
+	return g.Rule.Role, takes
 }

@@ -61,16 +61,6 @@ func (s Rules) SetGuard(ctx context.Context, g Guard, e engine.Event) error {
 	})
 }
 
-// AddGuard guards documents of a kind that nothing guards yet, as the role that changes accounts.
-// ErrConflict: something does.
-func (s Rules) AddGuard(ctx context.Context, g Guard, e engine.Event) error {
-	_, err := administerOn(ctx, s.db, s.writesPeople(), nil, func(ctx context.Context, tx pgx.Tx) (Done, engine.Event, error) {
-		_, err := tx.Exec(ctx, `INSERT INTO guarded_documents (kind, rule, set_by) VALUES ($1, $2, $3)`, g.Kind, g.Rule, g.SetBy)
-		return Done{}, e, translate(err)
-	})
-	return err
-}
-
 // Unguard ends a guard; it takes the role that owns the database. ErrNotFound: there is none.
 func (s Rules) Unguard(ctx context.Context, kind string, e engine.Event) error {
 	return s.administer(ctx, nil, e, `DELETE FROM guarded_documents WHERE kind = $1`, kind)

@@ -16,8 +16,6 @@ type ProposeChange struct {
 	// File is the file of such documents, "" for none; People says that there is a page of people.
 	File   string
 	People bool
-	// Require has such changes approved from now on; nil where that cannot be done here.
-	Require *RequireApproval
 	// What the form says.
 	Text, Reason, From, Zone string
 	Zones                    []Option
@@ -25,16 +23,6 @@ type ProposeChange struct {
 	Failures []string
 	// Seen is what it would change; nil before it was looked at.
 	Seen *SeenChange
-}
-
-// RequireApproval is the form by which changes take an approval from now on.
-type RequireApproval struct {
-	// MayRequire says that it can be done here, and not by command only.
-	MayRequire bool
-	// Roles are those that people besides the reader have.
-	Roles        []Option
-	Role, Needed string
-	Proof        *VerifyForm
 }
 
 // SeenChange is what a change would be.
@@ -101,11 +89,3 @@ func orDash(text string) string {
 
 // cutDigest is as much of a digest as tells it from others.
 func cutDigest(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }
-
-// orOne is a number in a form, 1 where there is none.
-func orOne(number string) string {
-	if number == "" {
-		return "1"
-	}
-	return number
-}
