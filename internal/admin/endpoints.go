@@ -111,22 +111,33 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 
 // waits has people decide about switching an endpoint on. The error is never nil.
 func (r Endpoints) waits(ctx context.Context, by access.By, id, meanwhile, approvalID string) error {
-	e, settings, err := r.read(ctx, id)
-	if err != nil {
-		return err
-	}
 	now, err := r.Store.Rules.EntryNow(ctx, store.EndpointEntry, id)
 	if err != nil {
 		return err
 	}
-	var becomes store.EndpointBecomes
-	if err := json.Unmarshal(now, &becomes); err != nil {
+	e, settings, err := r.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	targets, err := r.Targets(ctx)
+	if err != nil {
+		return err
+	}
+	var was, still store.EndpointBecomes
+	if err := json.Unmarshal(now, &was); err != nil {
 		return fmt.Errorf("read endpoint %s: %w", id, err)
 	}
-	becomes.On = true
+	becomes := store.EndpointBecomes{On: true, Edition: was.Edition}
 	i, err := r.newItem(ctx, store.EndpointEntry, id, e.Kind+" "+e.Name, becomes, endpointEvent(by, "ENDPOINT_ENABLED", "The endpoint was switched on.", id, e.Kind))
 	if err != nil {
 		return err
+	}
+	// What people are shown was read in between: it is of the edition that they approve.
+	if err := json.Unmarshal(i.Was, &still); err != nil {
+		return fmt.Errorf("read endpoint %s: %w", id, err)
+	}
+	if still != was {
+		return &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The endpoint has just been changed. Nobody was asked; look at it, and try again."}
 	}
 	text, err := json.Marshal(settings)
 	if err != nil {
@@ -134,6 +145,9 @@ func (r Endpoints) waits(ctx context.Context, by access.By, id, meanwhile, appro
 	}
 	// Where it leads and what it tells, for people; the document has neither.
 	i.was, i.becomes, i.meanwhile = "off", "on, with these settings: "+readable(text), meanwhile
+	if leads := targets[id].Leads(); leads != "" {
+		i.becomes += "\nat " + leads
+	}
 	for _, address := range settings.To {
 		p, _, err := r.Store.People.ByEmail(ctx, strings.ToLower(address))
 		if err == nil {

@@ -254,6 +254,20 @@ func (t Target) Host() string {
 	return u.Host
 }
 
+// Leads is the address without what makes it a secret: the path's last part, and what follows.
+// So people tell one Slack workspace, or one service behind a gateway, from another.
+func (t Target) Leads() string {
+	u, err := url.Parse(t.URL)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	path := strings.TrimRight(u.EscapedPath(), "/")
+	if cut := strings.LastIndexByte(path, '/'); cut >= 0 {
+		path = path[:cut] + "/…"
+	}
+	return u.Scheme + "://" + u.Host + path
+}
+
 // Covers reports whether the endpoint is told this of the approval.
 func (s Settings) Covers(a approval.Approval, what approval.Notification) bool {
 	if len(s.Kinds) > 0 && !slices.Contains(s.Kinds, what.Kind) {
