@@ -182,6 +182,11 @@ func testHook(t *testing.T, d *dev, host hookHost) {
 	if got := h.runs("b3", "Bash", args("approve")); (got != nil) != host.answers || got["updatedInput"] != nil {
 		t.Errorf("answered %v", got)
 	}
+	if !host.nameless { // another of the host's settings names the hook as well
+		if got := h.runs("b3", "Bash", args("approve")); (got != nil) != host.answers {
+			t.Errorf("the second hook of the try answered %v", got)
+		}
+	}
 	h.after(id, "succeeded", host.after, "b3", args("approve"))
 	if next := h.waits("b4", "Bash", args("approve")); next == id {
 		t.Error("the same approval permits a second run")

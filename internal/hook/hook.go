@@ -68,6 +68,14 @@ func (g *Gate) Before(ctx context.Context, c Call, takesChanges bool) (Verdict, 
 	if err != nil {
 		return Verdict{}, err
 	}
+	leave, err := s.enter(ctx, c)
+	if err != nil {
+		return Verdict{}, err
+	}
+	defer leave()
+	if v, err := s.allowed(c); v.Run || err != nil {
+		return v, err
+	}
 	client := g.client()
 	approvalID, err := s.waiting(c)
 	if err != nil {
@@ -79,13 +87,13 @@ func (g *Gate) Before(ctx context.Context, c Call, takesChanges bool) (Verdict, 
 			return v, err
 		}
 	}
-	r, err := client.CheckToolCall(ctx, holdpoint.ToolCall{ToolName: c.Tool, ToolArgs: c.Arguments, AgentID: g.Agent, SessionID: c.Session})
+	r, err := g.check(ctx, holdpoint.ToolCall{ToolName: c.Tool, ToolArgs: c.Arguments, AgentID: g.Agent, SessionID: c.Session})
 	switch {
 	case err != nil:
 		return Verdict{}, err
 	case r.Allowed && holdpoint.Constrained(r.Decision.Constraints):
 		return Verdict{Why: "The rules accept the call under constraints, which this host cannot keep: " + string(r.Decision.Constraints)}, nil
-	case r.Allowed && r.Approval == nil:
+	case r.Allowed:
 		_, err := s.permit(c, "")
 		return Verdict{Run: true}, err
 	case r.Approval == nil:
@@ -186,7 +194,10 @@ func (g *Gate) redeem(ctx context.Context, client *holdpoint.Client, s *session,
 	if err != nil {
 		return Verdict{}, errors.Join(fmt.Errorf("%w; make the very same call again", err), s.remove(permit), s.unspent(c, err))
 	}
-	if err := s.forget(c); err != nil {
+	if !holdpoint.Constrained(r.Constraints) {
+		err = s.allow(c, v)
+	}
+	if err := cmp.Or(err, s.forget(c)); err != nil {
 		return Verdict{}, err
 	}
 	if holdpoint.Constrained(r.Constraints) {
@@ -218,10 +229,17 @@ func (g *Gate) After(ctx context.Context, c Call, outcome holdpoint.Outcome, too
 	if err != nil {
 		return err
 	}
+	leave, err := s.enter(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	permit, approvalID, err := s.permitted(c)
 	switch {
 	case err != nil:
 		return err
+	case permit == "" && s.ended(c):
+		return nil
 	case permit == "":
 		return g.client().ReportUngated(ctx, holdpoint.UngatedExecution{
 			ToolName: c.Tool, Arguments: c.Arguments, Outcome: outcome, SessionID: c.Session, CallID: c.ID, Host: g.Agent,
@@ -231,7 +249,7 @@ func (g *Gate) After(ctx context.Context, c Call, outcome holdpoint.Outcome, too
 			return err
 		}
 	}
-	return s.remove(permit)
+	return cmp.Or(s.end(c), s.remove(permit))
 }
 
 // NotRun says that a call does not run after all, since its host, or the host's user, has
@@ -241,6 +259,11 @@ func (g *Gate) NotRun(ctx context.Context, c Call) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.enter(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	permit, approvalID, err := s.permitted(c)
 	if err != nil || permit == "" {
 		return err
@@ -252,7 +275,7 @@ func (g *Gate) NotRun(ctx context.Context, c Call) error {
 			err = nil
 		}
 	}
-	return cmp.Or(err, s.remove(permit))
+	return cmp.Or(err, s.end(c), s.remove(permit))
 }
 
 func sentences(reasons []holdpoint.Reason) string {
