@@ -116,6 +116,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if err != nil {
 		return err
 	}
+	kills := h.site.killsOn(found.Approval.Call.AgentID) // before the card is made: what is turned meanwhile is news
 	v := card(found, p, look, h.site.stopped(found.Approval.Call.AgentID))
 	if k, on := h.site.inForce().Registered.Kills[found.Approval.Call.AgentID]; on && !over(found.Approval) {
 		v.AgentStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}
@@ -162,7 +163,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 		v.Notice, v.Next = "", h.next(r, p, v.ID)
 	}
 	if a := found.Approval; !final(a) || v.FollowUp.ReviewOwed {
-		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + cardMark(a, h.site.killsOn(a.Call.AgentID))
+		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + cardMark(a, kills)
 		v.Refresh = v.Status.Code == "settling"
 	}
 	return h.site.render(w, r, status, views.ApprovalPage(v))

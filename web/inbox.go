@@ -382,6 +382,9 @@ func addGroup(row *views.InboxRow, g gate.GroupStakes) {
 		row.Group = append(row.Group, "of "+of+" that were looked at")
 	}
 	row.Group = append(row.Group, g.Ranges...)
+	if len(g.Ranges) > 0 && g.WithAmount < g.Of {
+		row.Group = append(row.Group, "no amount in "+views.Thousands(g.Of-g.WithAmount)+" of "+of)
+	}
 	for _, t := range g.Targets {
 		row.Group = append(row.Group, views.Thousands(t.N)+" different in “"+t.Value+"”")
 	}

@@ -124,8 +124,8 @@ func TestInboxRows(t *testing.T) {
 	if row.AlikeURL != "/?agent=agt_billing&asked=review&q=tool&roles=a%2Cb&tool=pay%E2%80%8B" || row.Alike != 7 || row.WhyMe != "In place of ~usr_y" || !row.Edited || !row.Deceptive || row.Question || row.Environment != "dev" || row.Named != "prod" {
 		t.Errorf("%+v", row)
 	}
-	addGroup(&row, gate.GroupStakes{Of: 5, Ranges: []string{"12.50 – 4,600.00 EUR"}, Targets: []gate.Count{{Value: "to", N: 2}}, FirstTime: []gate.Count{{Value: "iban", N: 1}}})
-	if got := strings.Join(append(row.Group, row.Flags...), "; "); got != "of 5 calls that were looked at; 12.50 – 4,600.00 EUR; 2 different in “to”; First time: iban, in 1 of 5 calls" {
+	addGroup(&row, gate.GroupStakes{Of: 5, WithAmount: 3, Ranges: []string{"12.50 – 4,600.00 EUR"}, Targets: []gate.Count{{Value: "to", N: 2}}, FirstTime: []gate.Count{{Value: "iban", N: 1}}})
+	if got := strings.Join(append(row.Group, row.Flags...), "; "); got != "of 5 calls that were looked at; 12.50 – 4,600.00 EUR; no amount in 2 of 5 calls; 2 different in “to”; First time: iban, in 1 of 5 calls" {
 		t.Errorf("a group is told as %q", got)
 	}
 	if row = inboxRow(asked, found, gate.Stakes{}, func(string) string { return "" }); row.Environment != "dev" || row.Named != "" {

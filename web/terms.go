@@ -15,10 +15,6 @@ import (
 // termField begins the names of fields that tighten one constraint each.
 const termField = "term:"
 
-// amountTerm is the constraint that is offered for a call about an amount of money, where the
-// rules set none of that name.
-const amountTerm = "max_amount"
-
 // termName is what a constraint with a field is called.
 var termName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 
@@ -31,9 +27,7 @@ func termsOf(c gate.Card) (terms []views.TightTerm) {
 	if err != nil || set.Kind() != canon.ObjectKind {
 		set = canon.Object()
 	}
-	amount := c.Stakes.Sentence.Amount != ""
 	for _, m := range set.Members() {
-		amount = amount && !strings.EqualFold(m.Name, amountTerm)
 		word, rest, _ := strings.Cut(m.Name, "_")
 		if !termName.MatchString(m.Name) || m.Value.Kind() != canon.NumberKind || rest == "" || word != "max" && word != "min" || len(terms) == maxTerms {
 			continue
@@ -43,9 +37,6 @@ func termsOf(c gate.Card) (terms []views.TightTerm) {
 			t.Label = upperFirst(words(rest)) + ", at least"
 		}
 		terms = append(terms, t)
-	}
-	if amount && len(terms) < maxTerms {
-		terms = append(terms, views.TightTerm{Name: amountTerm, Label: "Amount, at most"})
 	}
 	return terms
 }

@@ -330,7 +330,7 @@ func (r Retention) SetMinimum(ctx context.Context, by access.By, shortest time.D
 			return err
 		}
 	}
-	err = r.Store.Retention.SetMinimum(ctx, shortest, by.Actor.ID, approval, e)
+	err = r.Store.Retention.SetMinimum(ctx, shortest, by.Actor.ID, guarded, approval, e)
 	if errors.Is(err, store.ErrNotFound) {
 		err = cannotHold // another change has come between
 	}

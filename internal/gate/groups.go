@@ -17,8 +17,10 @@ import (
 type GroupStakes struct {
 	// Of is how many of the calls are looked at: all, or as many as a list can wait for.
 	Of int
-	// Ranges are the least and the largest amount, of each currency.
-	Ranges []string
+	// Ranges are the least and the largest amount, of each currency, of the WithAmount calls
+	// that have one.
+	Ranges     []string
+	WithAmount int
 	// Targets counts whom or what the calls are about, by place, where they differ.
 	Targets []Count
 	// FirstTime counts the calls that name somebody at a place whom no approved call of the
@@ -74,7 +76,7 @@ func (s *glimpses) keep(id string, g glimpse) {
 }
 
 // Groups says what is at stake with the calls of rows that stand for several, by the id of
-// the row. What cannot be read of them is left out.
+// the row. What cannot be read of them, or is long, is not among those that are looked at.
 func (g *Queries) Groups(ctx context.Context, rows []InboxRow) (map[string]GroupStakes, error) {
 	now, left := g.Store.Clock(), pageCalls
 	var missing []string
@@ -179,7 +181,7 @@ func group(ids []string, known map[string]glimpse, former map[uint64]struct{}, c
 			first[place]++
 		}
 	}
-	told.Ranges = stakes.Ranges(amounts)
+	told.Ranges, told.WithAmount = stakes.Ranges(amounts), len(amounts)
 	for place, different := range values {
 		if len(different) > 1 {
 			told.Targets = append(told.Targets, Count{Value: place, N: len(different)})

@@ -45,7 +45,7 @@ func TestGroups(t *testing.T) {
 		return byTool
 	}
 	got := groups(h.Queries)
-	if g := got["pay"]; len(got) != 1 || g.Of != 3 || !slices.Equal(g.Ranges, []string{"12.50 – 4,600.00 EUR"}) || !slices.Equal(g.Targets, []gate.Count{{Value: "to", N: 2}}) ||
+	if g := got["pay"]; len(got) != 1 || g.Of != 3 || g.WithAmount != 3 || !slices.Equal(g.Ranges, []string{"12.50 – 4,600.00 EUR"}) || !slices.Equal(g.Targets, []gate.Count{{Value: "to", N: 2}}) ||
 		!slices.Equal(g.FirstTime, []gate.Count{{Value: "to", N: 1}}) {
 		t.Errorf("%+v", got)
 	}

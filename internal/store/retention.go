@@ -102,10 +102,12 @@ func (s Retention) Minimum(ctx context.Context) (RetentionMinimum, error) {
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
 // SetMinimum changes it; it takes the role that owns the database. approval is the one that
-// permits it, "" where none has to: ErrNotFound: that permits it no more.
-func (s Retention) SetMinimum(ctx context.Context, shortest time.Duration, by, approval string, e engine.Event) error {
+// permits it; without one a guarded minimum becomes no less. ErrNotFound: it would, or the
+// approval permits it no more.
+func (s Retention) SetMinimum(ctx context.Context, shortest time.Duration, by string, guarded bool, approval string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE retention_floor SET shortest = make_interval(secs => $1), changed_at = clock_timestamp(), changed_by = $2
-		WHERE $3 = '' OR permitted_by = $3 AND permitted = make_interval(secs => $1)`, shortest.Seconds(), by, approval)
+		WHERE CASE WHEN $3 = '' THEN NOT $4 OR shortest <= make_interval(secs => $1) ELSE permitted_by = $3 AND permitted = make_interval(secs => $1) END`,
+		shortest.Seconds(), by, approval, guarded)
 }
 
 // PlaceHold places a hold. Once it returns, nothing that it covers is erased by

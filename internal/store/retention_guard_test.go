@@ -327,7 +327,7 @@ func TestMinimum(t *testing.T) {
 	if f.Shortest != 72*time.Hour || f.Allows(72*time.Hour) != nil || f.Allows(71*time.Hour) == nil {
 		t.Errorf("got %+v", f)
 	}
-	if err := s.Retention.SetMinimum(t.Context(), 0, "runtime", "", event("")); !errors.Is(err, ErrUnavailable) {
+	if err := s.Retention.SetMinimum(t.Context(), 0, "runtime", false, "", event("")); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("the runtime sets the floor: %v", err)
 	}
 	admin, err := Open(t.Context(), Config{URL: owner, Timeout: time.Minute})
@@ -335,8 +335,16 @@ func TestMinimum(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	if err := admin.Retention.SetMinimum(t.Context(), 5*time.Hour, "me", "", event("")); err != nil {
-		t.Fatal(err)
+	if err := admin.Retention.SetMinimum(t.Context(), 5*time.Hour, "me", true, "", event("")); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a guarded floor is lowered without an approval: %v", err)
+	}
+	for _, set := range []struct {
+		to      time.Duration
+		guarded bool
+	}{{80 * time.Hour, true}, {5 * time.Hour, false}} {
+		if err := admin.Retention.SetMinimum(t.Context(), set.to, "me", set.guarded, "", event("")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if f := must(s.Retention.Minimum(t.Context()))(t); f.Shortest != 5*time.Hour || f.ChangedBy != "me" {
 		t.Errorf("got %+v", f)
