@@ -169,3 +169,14 @@ func TestTwoHooksForOneTry(t *testing.T) {
 		t.Errorf("reported: %s, %v", h.reports, err)
 	}
 }
+
+// A user's own hook whose name begins as ours does is not ours.
+func TestOursByItsWords(t *testing.T) {
+	for command, want := range map[string]bool{
+		"holdpoint hook cursor": true, "'/opt/holdpoint' hook cursor --url http://x": true, "my hook cursor-lint.sh": false, "holdpoint hook": false,
+	} {
+		if got := Cursor.isOurs(command); got != want {
+			t.Errorf("%s: %t", command, got)
+		}
+	}
+}

@@ -171,6 +171,9 @@ func encode(v any) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
+// isOurs reports whether a command is our hook's: "… hook cursor", and not "… hook cursor-lint.sh".
+func (h *Host) isOurs(command string) bool { return strings.Contains(command+" ", h.ours()+" ") }
+
 // withoutOurs takes our hooks out of the entries of an event, and entries with no others.
 func (h *Host) withoutOurs(entries []json.RawMessage) ([]json.RawMessage, error) {
 	var kept []json.RawMessage
@@ -180,7 +183,7 @@ func (h *Host) withoutOurs(entries []json.RawMessage) ([]json.RawMessage, error)
 			if err := json.Unmarshal(raw, &hook); err != nil {
 				return nil, fmt.Errorf("an entry of the settings' hooks is not what %s reads: %.80s", h.Title, raw)
 			}
-			if !strings.Contains(hook.Command, h.ours()) {
+			if !h.isOurs(hook.Command) {
 				kept = append(kept, raw)
 			}
 			continue
@@ -192,7 +195,7 @@ func (h *Host) withoutOurs(entries []json.RawMessage) ([]json.RawMessage, error)
 		}
 		others := slices.DeleteFunc(slices.Clone(hooks), func(raw json.RawMessage) bool {
 			var hook settingsHook
-			return json.Unmarshal(raw, &hook) == nil && strings.Contains(hook.Command, h.ours())
+			return json.Unmarshal(raw, &hook) == nil && h.isOurs(hook.Command)
 		})
 		switch {
 		case len(others) == len(hooks):
@@ -310,7 +313,7 @@ func (h *Host) Hooks(settings []byte) ([]Installed, error) {
 				hooks = []settingsHook{{Command: entry.Command, Timeout: entry.Timeout}}
 			}
 			for _, hook := range hooks {
-				if strings.Contains(hook.Command, h.ours()) {
+				if h.isOurs(hook.Command) {
 					open := h.flat && event == h.Before && !entry.FailClosed
 					found = append(found, Installed{event, entry.Matcher, hook.Command, time.Duration(hook.Timeout) * h.Unit, open})
 				}

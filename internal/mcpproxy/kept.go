@@ -69,18 +69,25 @@ func keepTasks(dir, key string) (*keptTasks, error) {
 	return k, nil
 }
 
-// tidy removes what is older than a task can be. What cannot be removed stays.
+// tidy removes files of tasks that are older than a task can be. What cannot be removed stays.
 func (k *keptTasks) tidy(before time.Time) {
 	files, err := os.ReadDir(k.dir)
 	if err != nil {
 		return
 	}
 	for _, f := range files {
+		id := strings.TrimSuffix(f.Name(), beginning)
+		if k.file(id) == "" && !strings.HasPrefix(id, unfinished) {
+			continue // no file of ours
+		}
 		if info, err := f.Info(); err == nil && info.ModTime().Before(before) {
 			_ = os.Remove(filepath.Join(k.dir, f.Name()))
 		}
 	}
 }
+
+// unfinished begins the names of files that are being written.
+const unfinished = "new-"
 
 // file is where a task is kept; "" for what is the id of none.
 func (k *keptTasks) file(id string) string {
@@ -96,7 +103,7 @@ func (k *keptTasks) write(id string, one keptTask) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(k.dir, "new-") // which is made for its owner alone
+	f, err := os.CreateTemp(k.dir, unfinished) // which is made for its owner alone
 	if err != nil {
 		return err
 	}
