@@ -47,7 +47,7 @@ func AgentsPage(v Agents) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Rows) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"empty\"><h2>No agent is registered</h2><p>An agent is known from its first key on. Register it with an owner and a trust level, so that policies can tell it from others and its owner never decides on its calls:</p><pre class=\"shell\"><code>holdpoint agent set billing-bot --owner ada@example.com --trust basic</code></pre></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"empty\"><h2>No agent is registered</h2><p>An agent is known from its first key on. Register it with an owner and a trust level, so that policies can tell it from others and its owner never decides on its calls:</p><pre class=\"shell\" tabindex=\"0\" aria-label=\"Command\"><code>holdpoint agent set billing-bot --owner ada@example.com --trust basic</code></pre></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

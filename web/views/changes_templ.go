@@ -115,14 +115,14 @@ func ProposeChangePage(v ProposeChange) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "and is in force as soon as that is saved, if it has no mistakes.</p><p>To have changes written here, and approved by others before they are in force, run once, with the role that is to approve them:</p><pre class=\"shell\"><code>holdpoint changes require ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "and is in force as soon as that is saved, if it has no mistakes.</p><p>To have changes written here, and approved by others before they are in force, run once, with the role that is to approve them:</p><pre class=\"shell\" tabindex=\"0\" aria-label=\"Command\"><code>holdpoint changes require ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var7 string
 				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(v.Kind)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `changes.templ`, Line: 27, Col: 63}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `changes.templ`, Line: 27, Col: 97}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 				if templ_7745c5c3_Err != nil {
