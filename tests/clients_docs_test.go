@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +11,12 @@ import (
 	"testing"
 )
 
-// quotedFile is a block of a page that is the text of a file.
-var quotedFile = regexp.MustCompile("(?s)<!-- (clients/\\S+) -->\n```\\w+\n(.*?)```\n")
+// quotedFile is a block of a page that is the text of a file, quotedLine one that is a line
+// of it.
+var (
+	quotedFile = regexp.MustCompile("(?s)<!-- (clients/\\S+) -->\n```\\w+\n(.*?)```\n")
+	quotedLine = regexp.MustCompile("<!-- of (tests/testdata/\\S+) -->\n```\\w+\n(.*)\n```\n")
+)
 
 // TestPagesQuoteClients: what pages show of the clients is in files, which
 // TestClientsExamples runs.
@@ -22,6 +27,13 @@ func TestPagesQuoteClients(t *testing.T) {
 			file, err := os.ReadFile(filepath.Join("..", m[1]))
 			if err != nil || string(file) != m[2] {
 				t.Errorf("%s does not quote %s as it is (%v)", path, m[1], err)
+			}
+			quoted[m[1]] = true
+		}
+		for _, m := range quotedLine.FindAllStringSubmatch(text, -1) {
+			file, err := os.ReadFile(filepath.Join("..", m[1]))
+			if err != nil || !regexp.MustCompile(`(?m)^\s*`+regexp.QuoteMeta(m[2])+`$`).Match(file) {
+				t.Errorf("%s: %s does not have the line %q (%v)", path, m[1], m[2], err)
 			}
 			quoted[m[1]] = true
 		}
@@ -40,8 +52,12 @@ func TestPagesQuoteClients(t *testing.T) {
 			}
 		}
 	}
-	if !quoted["clients/shell/examples/requests.sh"] {
-		t.Error("no page quotes the requests by curl")
+	for _, name := range []string{
+		"clients/shell/examples/requests.sh", "clients/temporal/example/main.go", "tests/testdata/aana/agent.py", "tests/testdata/aana/agent.mjs",
+	} {
+		if !quoted[name] {
+			t.Errorf("no page quotes %s", name)
+		}
 	}
 	for _, framework := range append([]string{"langgraph_webhook"}, frameworks...) {
 		if name := "clients/typescript/examples/" + framework + ".mjs"; !quoted[name] {
@@ -53,6 +69,40 @@ func TestPagesQuoteClients(t *testing.T) {
 // frameworks are the agent frameworks that the TypeScript client has adapters for, as their
 // examples are named, which TestFrameworksExamples runs.
 var frameworks = []string{"openai_agents", "vercel_ai", "langgraph", "google_adk"}
+
+// TestLinesOfFrameworks: docs/frameworks.md says how many lines each example has more than the
+// same program without approval, and how many of that program's differ.
+func TestLinesOfFrameworks(t *testing.T) {
+	lines := func(path string) (count map[string]int, all int) {
+		count = map[string]int{}
+		for line := range strings.Lines(fileText(path)) {
+			if line = strings.TrimSpace(line); line != "" {
+				count[line]++
+				all++
+			}
+		}
+		return count, all
+	}
+	const page = "../docs/frameworks.md"
+	_, loop := lines("../clients/typescript/examples/loop.mjs")
+	names := map[string]string{"openai_agents": "OpenAI Agents SDK", "vercel_ai": "Vercel AI SDK", "langgraph": "LangGraph.js", "google_adk": "Google's ADK"}
+	for _, framework := range frameworks {
+		plain, before := lines("testdata/plain/" + framework + ".mjs")
+		example, after := lines("../clients/typescript/examples/" + framework + ".mjs")
+		if before == 0 || after == 0 {
+			t.Fatalf("%s has %d lines, and %d without approval", framework, after, before)
+		}
+		changed := 0
+		for line, n := range plain {
+			changed += max(0, n-example[line])
+		}
+		// Of the loop, the tool and the call are no lines for approval.
+		want := fmt.Sprintf("| %s | %d, and what parks it | %d new, %d changed |\n", names[framework], loop-2, after-before, changed)
+		if !strings.Contains(fileText(page), want) {
+			t.Errorf("%s does not have %q", page, want)
+		}
+	}
+}
 
 type clientExample struct{ name, tool, want string }
 
@@ -85,17 +135,26 @@ func TestClientsExamples(t *testing.T) {
 			needs(t, "jq")
 			return []string{"sh", filepath.Join(here, "shell/examples", name+".sh")}
 		},
+		"temporal": func(t *testing.T, name string) []string {
+			program := filepath.Join(t.TempDir(), "agent")
+			runClientTests(t, ".", "go", "build", "-o", program, goClient+"/temporal/"+name)
+			return []string{program}
+		},
 	} {
 		examples := clientExamples
-		if language == "shell" {
+		switch language {
+		case "shell":
 			examples = []clientExample{{"requests", "send_payment", "paid 12.50 to Paper & Pens Ltd."}}
+		case "temporal":
+			examples = []clientExample{{"example", "SendPayment", "paid 12.50 to Paper & Pens Ltd."}}
 		}
 		for _, example := range examples {
 			t.Run(language+" "+example.name, func(t *testing.T) {
 				args := command(t, example.name)
 				cmd := exec.Command(args[0], args[1:]...)
 				cmd.Dir = t.TempDir()
-				cmd.Env = environment("HOLDPOINT_URL="+d.URL, "HOLDPOINT_API_KEY="+agent.client.key, "PYTHONPATH="+filepath.Join(here, "python"))
+				cmd.Env = environment("HOLDPOINT_URL="+d.URL, "HOLDPOINT_API_KEY="+agent.client.key, "PYTHONPATH="+filepath.Join(here, "python"),
+					"TEMPORAL_ADDRESS="+d.Temporal, "TEMPORAL_NAMESPACE=holdpoint")
 				cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 				var out, errs strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &errs

@@ -6,6 +6,8 @@ import { pathToFileURL } from "node:url";
 import { Client, Problem } from "../../../clients/typescript/dist/index.js";
 
 const { AanaClient, buildPrecheckFromToolCall, shouldExecuteTool } = await import(pathToFileURL(process.env.AANA));
+// What docs/seeds.md shows.
+const client = new AanaClient({ baseUrl: process.env.HOLDPOINT_URL, token: process.env.HOLDPOINT_API_KEY });
 const key = process.env.HOLDPOINT_API_KEY;
 const runs = [];
 
@@ -26,16 +28,16 @@ async function goOn(hp, { id }, name, args, run) {
 
 async function call(order) {
   const url = order.url ?? process.env.HOLDPOINT_URL;
-  const client = new AanaClient({ baseUrl: url, token: key, shadowMode: order.shadow ?? false });
+  const asked = order.url || order.shadow ? new AanaClient({ baseUrl: url, token: key, shadowMode: order.shadow ?? false }) : client;
   const run = (args) => {
     runs.push(args);
     appendFileSync(process.env.RUNS, JSON.stringify({ arguments: args }) + "\n");
     if (order.dies) process.kill(process.pid, "SIGKILL");
   };
   try {
-    if (order.ask) return { said: await client[order.ask](...(order.with ?? [])) };
+    if (order.ask) return { said: await asked[order.ask](...(order.with ?? [])) };
     const event = buildPrecheckFromToolCall({ toolName: order.tool, proposedArguments: order.arguments, metadata: order.metadata });
-    const answer = await client.toolPrecheck(event);
+    const answer = await asked.toolPrecheck(event);
     if (shouldExecuteTool(answer)) {
       run(order.arguments);
       return {};

@@ -13,6 +13,8 @@ from aana.sdk import AANAClient, AANAClientError
 
 import holdpoint
 
+# What docs/seeds.md shows.
+client = AANAClient(base_url=os.environ["HOLDPOINT_URL"], token=os.environ["HOLDPOINT_API_KEY"])
 runs = []
 
 
@@ -33,7 +35,9 @@ def go_on(hp, approval, name, arguments, run):
 
 def call(order):
     url, key, name = order.get("url") or os.environ["HOLDPOINT_URL"], os.environ["HOLDPOINT_API_KEY"], order["tool"]
-    client = AANAClient(base_url=url, token=key, shadow_mode=order.get("shadow", False))
+    asked = client
+    if "url" in order or "shadow" in order:
+        asked = AANAClient(base_url=url, token=key, shadow_mode=order.get("shadow", False))
 
     def run(**arguments):
         runs.append(arguments)
@@ -44,11 +48,11 @@ def call(order):
 
     if order.get("ask"):
         try:
-            return {"said": getattr(client, order["ask"])(*order.get("with", []))}
+            return {"said": getattr(asked, order["ask"])(*order.get("with", []))}
         except AANAClientError as error:
             return {"error": str(error)}
     try:
-        guard_tool_function(run, tool_name=name, client=client, metadata=order["metadata"])(**order["arguments"])
+        guard_tool_function(run, tool_name=name, client=asked, metadata=order["metadata"])(**order["arguments"])
     except AANAToolExecutionBlocked as blocked:
         approval = blocked.result.get("approval")
         if not approval or approval["status"] != "pending":
