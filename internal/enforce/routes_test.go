@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -39,6 +40,30 @@ func TestLoadNamesMistakes(t *testing.T) {
 		if _, err := Load([]byte(text), "r.yaml"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q in it", text, err, want)
 		}
+	}
+}
+
+// TestPageIsTrue: the routes of docs/enforce.md are read, and the request that it names is the
+// call that it names.
+func TestPageIsTrue(t *testing.T) {
+	page, err := os.ReadFile("../../docs/enforce.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	_, block, _ := strings.Cut(text, "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	routes, err := Load([]byte(block), "docs/enforce.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const request, tool, arguments = "/accounts/7?reason=moved", "close_account", `{"account_id": "7", "reason": "moved"}`
+	if !strings.Contains(text, "`DELETE "+request+"` is\n`"+tool+"` with `"+arguments+"`") {
+		t.Error("the page names another request or call")
+	}
+	got, refused := routes.read(httptest.NewRequest("DELETE", request, nil), nil)
+	if want, err := canon.Parse([]byte(arguments)); err != nil || refused != nil || got.tool != tool || canon.Digest(got.tool, got.arguments) != canon.Digest(tool, want) {
+		t.Errorf("it is %+v, %v (%v)", got, refused, err)
 	}
 }
 
