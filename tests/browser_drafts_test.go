@@ -2,7 +2,9 @@ package tests
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -129,6 +131,44 @@ func TestBrowserKeepsWords(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM drafts WHERE approval_id = $1`, a.ID).Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d drafts of a call that is decided, %v", left, err)
 	}
+}
+
+// TestBrowserKeepsWordsAboutSeveral: what somebody writes where several calls are decided
+// together is there again after leaving, and for those that are left; and gone once it is
+// sent.
+func TestBrowserKeepsWordsAboutSeveral(t *testing.T) {
+	d := onBrowsed(t)
+	agent, tool := d.agent(t), newID("refund_words_")
+	hold := func(n int) approval {
+		return agent.hold(tool, map[string]any{"order": fmt.Sprintf("A-%d", n)})
+	}
+	calls := []approval{hold(1), hold(2), hold(3)}
+	b := openBrowser(t, d.URL)
+	b.signIn(d.Reviewers[2])
+	together := "/inbox/together?" + url.Values{"id": {calls[0].ID, calls[1].ID, calls[2].ID}}.Encode()
+	b.open(together)
+	b.write(testid("comment"), "as agreed")
+	b.sees(testid("draft-note"), "Saved as a draft")
+	b.adds(testid("comment"), " with Ann")
+	b.click(`nav a[href="/history"]`)
+	b.at("/history")
+	b.open(together)
+	b.value(testid("comment"), "as agreed with Ann")
+	b.fits("words that are there again")
+	d.reviewer(t, 1).vote(calls[0], "deny").want(t, 200)
+	b.open(together)
+	b.sees(testid("together-count"), "2 calls of")
+	b.value(testid("comment"), "as agreed with Ann")
+	b.click(testid("approve"))
+	b.sees("h1", "2 votes are recorded")
+	for i, want := range []string{"denied", "approved", "approved"} {
+		if got := agent.wait(calls[i].ID); got.Status != want {
+			t.Errorf("call %d is %s, want %s", i, got.Status, want)
+		}
+	}
+	b.open("/inbox/together?" + url.Values{"id": {hold(4).ID, hold(5).ID}}.Encode())
+	b.value(testid("comment"), "")
+	b.clean()
 }
 
 // TestBrowserKeepsWordsOfAnEdit: half an edit is there again, and one over arguments that

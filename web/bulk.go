@@ -41,6 +41,9 @@ const (
 func (h *bulkHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+bulkPath, h.site.signedIn(h.show))
 	mux.HandleFunc("POST "+bulkPath, h.site.takesFormOf(maxBulkForm, h.vote))
+	if h.site.drafts != nil {
+		mux.HandleFunc("POST "+togetherDraft, h.site.takesFormOf(maxBulkForm, h.keep))
+	}
 }
 
 // bulkURL is the page for these calls.
@@ -98,6 +101,9 @@ func (h *bulkHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	notice := v.Notice
 	v.Frame, v.Kinds, v.MaxComment = h.site.frame(p, "Decide together", ""), denials, gate.MaxComment
 	v.Notice = notice
+	if v.Drafts = h.site.drafts != nil; v.Drafts && v.Failure == "" {
+		h.writtenTogether(r, p, together(calls), &v)
+	}
 	var seen []gate.SeenCard
 	for i, c := range together(calls) {
 		row := &v.Rows[i]
@@ -157,6 +163,7 @@ func (h *bulkHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 		if unknown != nil || len(ids) > maxBulk {
 			return keeping(err, say.Comment)
 		}
+		h.sentTogether(r.Context(), p, form, nil, shown)
 		return h.render(w, r, p, shown, say, http.StatusUnprocessableEntity)
 	}
 	// A browser that leaves takes no vote back: all of them are cast, or none is known of.
@@ -166,7 +173,7 @@ func (h *bulkHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 		return keeping(err, say.Comment)
 	}
 	v := views.BulkDone{Frame: h.site.frame(p, "Decided together", "")}
-	var again []string
+	var voted, again []string
 	away := false
 	for _, c := range calls {
 		result := views.BulkResult{ID: c.id, Tool: c.view.Tool, Stakes: c.view.Stakes, Text: "Not recorded: Holdpoint cannot answer right now. Try again in a moment."}
@@ -178,6 +185,7 @@ func (h *bulkHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 		}
 		if result.Good {
 			v.Good++
+			voted = append(voted, c.id)
 		} else {
 			v.Comment = say.Comment
 			if c.view.ID != "" && !c.view.Over {
@@ -186,6 +194,7 @@ func (h *bulkHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 		}
 		v.Results = append(v.Results, result)
 	}
+	h.sentTogether(ctx, p, form, voted, again)
 	if len(again) > 0 {
 		v.AgainURL = bulkURL(again)
 	}

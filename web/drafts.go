@@ -41,6 +41,7 @@ var draftFields = map[string][]string{
 	"break-glass":    {"comment", "how"},
 	"edit":           {"comment", "json", "from", "digest", argumentField},
 	"answer":         {"digest", argumentField},
+	togetherForm:     {"comment", "kind"},
 }
 
 // beside are fields that say nothing without one that somebody has written.
@@ -206,7 +207,7 @@ func onward(id, then string) string {
 // fromScript reports whether a page's script asks, and not a page that is left.
 func fromScript(r *http.Request) bool { return r.Header.Get("Sec-Fetch-Dest") == "empty" }
 
-// carriedFor names the approval about which a sign-in carries forms.
+// carriedFor names the approval about which a sign-in carries forms, or several.
 const carriedFor = "draft_for"
 
 // signInAgain answers a form that came without a live session with the page to sign in
@@ -225,6 +226,11 @@ func (s *site) signInAgain(w http.ResponseWriter, r *http.Request) bool {
 		drafts[form] = draftOf(form, "", r.PostForm)
 	case r.URL.Path == cardURL(id)+"/draft":
 		drafts = draftsIn(r.PostForm)
+	case r.URL.Path == bulkPath, r.URL.Path == togetherDraft:
+		if ids, fields, err := togetherIn(r.PostForm); err == nil {
+			id, drafts[togetherForm] = strings.Join(ids, " "), fields
+			v.Next, v.Together = localPath(bulkURL(ids)), true
+		}
 	}
 	for _, page := range []string{"edit", "answer"} {
 		if drafts[page] != nil {
@@ -285,13 +291,15 @@ func carried(posted url.Values) []views.Field {
 // keepCarried keeps what the sign-in has carried, when it is their writer who has signed
 // in.
 func (s *site) keepCarried(r *http.Request, p engine.Person) {
-	id := r.PostForm.Get(carriedFor)
-	if id == "" || s.drafts == nil || r.PostForm.Get(writer) != p.ID {
+	ids, err := chosen(strings.Fields(r.PostForm.Get(carriedFor)))
+	if err != nil || s.drafts == nil || r.PostForm.Get(writer) != p.ID {
 		return
 	}
 	for form, fields := range draftsIn(r.PostForm) {
-		if fields != nil {
-			s.keepDraft(r.Context(), p, id, form, fields)
+		for _, id := range ids {
+			if fields != nil {
+				s.keepDraft(r.Context(), p, id, form, fields)
+			}
 		}
 	}
 }

@@ -278,7 +278,7 @@
     for (const form of forms) {
       const name = formName(form);
       body.append("form", name);
-      for (const field of form.querySelectorAll(fields + ", input[type=radio]:checked, input[type=hidden][name=digest]")) body.append(`${name}:${field.name}`, field.value);
+      for (const field of form.querySelectorAll(fields + ", input[type=radio]:checked, input[type=hidden][name=digest], input[type=hidden][name=shown]")) body.append(`${name}:${field.name}`, field.value);
     }
     return body;
   };

@@ -31,6 +31,10 @@ type Bulk struct {
 	Kinds                  []Option
 	Kind, Comment, Failure string
 	MaxComment             int
+	// Drafts says that what is written is kept until it is sent, and Again that Comment and
+	// Kind are what was. Elsewhere is what was written about some of the calls only.
+	Drafts, Again bool
+	Elsewhere     []string
 }
 
 // BulkRow is one of several alike calls.

@@ -58,10 +58,11 @@ type SignIn struct {
 	// Next is where to go afterwards.
 	Next string
 	// Lost says that a form came without a session. Carried are the hidden fields that
-	// have what it said; what is carried nowhere is in Words, to copy.
-	Lost    bool
-	Carried []Field
-	Words   string
+	// have what it said; what is carried nowhere is in Words, to copy. Together says that it
+	// was about several calls.
+	Lost, Together bool
+	Carried        []Field
+	Words          string
 	// Providers are those of single sign-on: what they are called, and where they begin.
 	// SSOOnly says that a password is for administrators alone.
 	Providers []Link
