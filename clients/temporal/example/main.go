@@ -1,3 +1,4 @@
+// The worker of an agent whose activities are decided by Holdpoint.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	holdpoint "holdpoint.example/client"
+
 	holdpointtemporal "holdpoint.example/client/temporal"
 )
 
