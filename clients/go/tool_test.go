@@ -295,25 +295,45 @@ func TestDropOfWhatHasBegunMeanwhile(t *testing.T) {
 }
 
 // TestDropOfWhatIsRedeemed: that it did not run is reported, also where it went on since
-// it was listed; then nobody runs it under its key of then.
+// it was listed, if the token was spent by this journal; then nobody runs it under its key
+// of then.
 func TestDropOfWhatIsRedeemed(t *testing.T) {
-	s, tool := newTool(t, crashed(t, waits), problemStep(409, "not_redeemed"))
-	left, err := tool.Client.Unfinished()
-	if err != nil || len(left) != 1 {
-		t.Fatalf("unfinished: %+v, %v", left, err)
-	}
-	id, key, body := "apr_1", "k", `{"token":"OLD"}`
-	if err := tool.Client.Journal.write(line{Call: "c", Step: stepRedeeming, Approval: &id, Key: &key, Body: &body}); err != nil {
-		t.Fatal(err)
-	}
-	if err := left[0].Drop(ctx); err != nil || len(s.seen) != 1 || !strings.Contains(s.seen[0].body, `"failed"`) {
-		t.Errorf("%v, %+v", err, s.seen)
-	}
-	if by, err := tool.Client.Journal.begin("c"); err != nil || by != "" {
-		t.Errorf("what was dropped begins: %q, %v", by, err)
-	}
-	if err := left[0].Drop(ctx); err != nil || len(s.seen) != 1 {
-		t.Errorf("again: %v, %+v", err, s.seen)
+	replayed := answer(200, strings.Replace(redeemed, "{", `{"replayed":true,`, 1))
+	for name, test := range map[string]struct {
+		steps []step
+		want  []string
+		drops bool
+	}{
+		"by this journal":       {[]step{replayed, answer(200, `{}`)}, []string{"POST /v1/tokens/redeem", "POST /v1/executions"}, true},
+		"reported already":      {[]step{replayed, problemStep(409, "already_reported")}, []string{"POST /v1/tokens/redeem", "POST /v1/executions"}, true},
+		"by another program":    {[]step{problemStep(409, "token_used")}, []string{"POST /v1/tokens/redeem"}, true},
+		"too late":              {[]step{problemStep(410, "token_expired")}, []string{"POST /v1/tokens/redeem"}, true},
+		"stopped, not redeemed": {[]step{problemStep(423, "agent_stopped"), answer(200, `{"id":"apr_1","status":"approved","execution":"none"}`)}, []string{"POST /v1/tokens/redeem", "GET /v1/approvals/apr_1"}, true},
+		"stopped, redeemed":     {[]step{problemStep(423, "agent_stopped"), answer(200, `{"id":"apr_1","status":"approved","execution":"redeemed"}`)}, []string{"POST /v1/tokens/redeem", "GET /v1/approvals/apr_1"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, tool := newTool(t, crashed(t, waits), test.steps...)
+			left, err := tool.Client.Unfinished()
+			if err != nil || len(left) != 1 {
+				t.Fatalf("unfinished: %+v, %v", left, err)
+			}
+			id, key, body := "apr_1", "k", `{"token":"OLD"}`
+			if err := tool.Client.Journal.write(line{Call: "c", Step: stepRedeeming, Approval: &id, Key: &key, Body: &body}); err != nil {
+				t.Fatal(err)
+			}
+			if err := left[0].Drop(ctx); (err == nil) != test.drops || !slices.Equal(s.lines(), test.want) {
+				t.Errorf("%v, %q", err, s.lines())
+			}
+			if last := s.seen[len(s.seen)-1]; len(test.want) == 2 && strings.HasSuffix(test.want[1], "executions") && !strings.Contains(last.body, `"failed"`) {
+				t.Errorf("reported %s", last.body)
+			}
+			if by, err := tool.Client.Journal.begin("c"); err != nil || by != "" {
+				t.Errorf("what was dropped begins: %q, %v", by, err)
+			}
+			if err := left[0].Drop(ctx); (err == nil) != test.drops || len(s.seen) != len(test.want) {
+				t.Errorf("again: %v, %+v", err, s.seen)
+			}
+		})
 	}
 }
 

@@ -81,16 +81,44 @@ func (u *Unfinished) Drop(ctx context.Context) error {
 	if by == "" {
 		return errBegun
 	}
-	if now, err = j.entry(u.Call); err == nil && now.redeemKey != "" {
-		var p *Problem
-		// That it was not redeemed is as good, and so is that nobody takes a report of it any more.
-		if err = u.c.Report(ctx, now.approval, Failed, 0); errors.As(err, &p) && verdictOf(p) != verdictAgain {
-			err = nil
-		}
+	if now, err = j.entry(u.Call); err == nil {
+		err = u.c.reportDropped(ctx, now)
 	}
 	if err != nil {
 		return err // begun, as far as anybody knows: it may be settled
 	}
 	why := "dropped"
 	return j.write(line{Call: u.Call, Step: stepOver, By: &by, Why: &why})
+}
+
+// reportDropped reports that a call did not run whose token was spent by a redemption of this
+// journal. Another program of the agent may have spent it as well, and be running the call.
+func (c *Client) reportDropped(ctx context.Context, e entry) error {
+	for i := len(e.redeemKeys) - 1; i >= 0; i-- {
+		var out redemptionAnswer
+		err := c.postUnder(ctx, e.redeemKeys[i], "/v1/tokens/redeem", []byte(e.redeemBodies[i]), nil, &out)
+		if err == nil {
+			err = out.valid()
+		}
+		var p *Problem
+		switch {
+		case err == nil:
+			// That nobody takes a report of it any more is as good.
+			if err = c.Report(ctx, e.approval, Failed, 0); errors.As(err, &p) && verdictOf(p) != verdictAgain {
+				err = nil
+			}
+			return err
+		case !errors.As(err, &p):
+			return err
+		case p.Code == "token_used":
+			continue
+		case verdictOf(p) != verdictAgain:
+			return nil
+		}
+		if a, unknown := c.Get(ctx, e.approval); unknown != nil || a.Execution != "none" {
+			return err
+		}
+		return nil
+	}
+	return nil
 }

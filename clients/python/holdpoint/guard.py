@@ -207,8 +207,8 @@ class Life:
             if not by:
                 raise HoldpointError("the call has begun: settle it")
             now = journal.entry(name)
-            if now and now.redeem_key:
-                not_run(self._requests, now.approval)
+            if now:
+                not_run(self._requests, now)
             journal.write(name, "over", why="dropped", by=by)
         finally:
             self._leave(name)
@@ -520,13 +520,26 @@ def take_back(requests: Requests, approval_id: str) -> None:
             raise
 
 
-def not_run(requests: Requests, approval_id: str) -> None:
-    """Say that a call did not run whose token may have been spent. That it was not, or that nobody takes it any more, is as good."""
-    try:
-        requests.report(approval_id, "failed")
-    except Problem as problem:
-        if verdict_of(problem) == "again":
-            raise
+def not_run(requests: Requests, entry: Entry) -> None:
+    """Say that a call did not run whose token was spent by a redemption of this journal.
+
+    Another program of the agent may have spent it as well, and be running the call.
+    """
+    for key, body in reversed(list(zip(entry.redeem_keys, entry.redeem_bodies))):
+        try:
+            requests.redeem_body(body, key)
+        except Problem as problem:
+            if problem.code == "token_used":
+                continue
+            if verdict_of(problem) == "again" and requests.get(entry.approval).execution != "none":
+                raise
+            return
+        try:
+            requests.report(entry.approval, "failed")
+        except Problem as problem:
+            if verdict_of(problem) == "again":
+                raise  # else nobody takes it any more, which is as good
+        return
 
 
 def _outcome(error: BaseException) -> str:

@@ -595,15 +595,30 @@ class Life(unittest.TestCase):
             self.assertEqual(len(self.ran), 1)
 
     def test_drop_of_what_is_redeemed(self):
-        self.crash(self.WAITS)
-        server = self.server(problem(409, "not_redeemed"))
-        hp, left = self.resume(server)
-        hp._journal.write("c", "redeeming", approval="apr_1", key="k", body=self.REDEEMS["body"])
-        left.drop()
-        self.assertEqual(json.loads(server.seen[0][2])["outcome"], "failed")
-        self.assertEqual((hp._journal.begin("c"), hp.unfinished()), ("", []))
-        left.drop()
-        self.assertEqual(len(server.seen), 1)
+        stopped = problem(423, "agent_stopped")
+        for name, steps, reported, drops in (
+            ("by this journal", [says(200, REDEEMED), OK], True, True),
+            ("reported already", [says(200, REDEEMED), problem(409, "already_reported")], True, True),
+            ("by another program", [problem(409, "token_used")], False, True),
+            ("too late", [problem(410, "token_expired")], False, True),
+            ("stopped, not redeemed", [stopped, says(200, {**APPROVED, "execution": "none"})], False, True),
+            ("stopped, redeemed", [stopped, says(200, {**APPROVED, "execution": "redeemed"})], False, False),
+        ):
+            with self.subTest(name):
+                self.setUp()
+                self.crash(self.WAITS)
+                server = self.server(*steps)
+                hp, left = self.resume(server)
+                hp._journal.write("c", "redeeming", approval="apr_1", key="k", body=self.REDEEMS["body"])
+                for _ in range(2):
+                    if drops:
+                        left.drop()
+                    else:
+                        self.assertRaises(holdpoint.HoldpointError, left.drop)
+                self.assertEqual(len(server.seen), len(steps))
+                self.assertEqual("failed" in str(server.seen[-1][2]), reported)
+                self.assertEqual(hp._journal.begin("c"), "")
+                self.assertEqual(len(hp.unfinished()), 0 if drops else 1)
 
     def test_journal_that_cannot_be_written(self):
         server = self.server(says(200, ACCEPTED))

@@ -83,17 +83,36 @@ export class Client extends Requests {
             const by = journal.begin(call);
             if (!by)
                 throw new HoldpointError("the call has begun: settle it");
-            const claimed = journal.entry(call);
-            if (claimed.redeemKey) {
-                await this.report(claimed.approval, "failed").catch((error) => {
-                    if (!(error instanceof Problem) || verdictOf(error) === "again")
-                        throw error; // it was not redeemed, or nobody takes it
-                });
-            }
+            await this.#notRun(journal.entry(call));
             journal.write(call, "over", { why: "dropped", by });
         }
         finally {
             this.#live.delete(call);
+        }
+    }
+    /**
+     * Says that a call did not run whose token was spent by a redemption of this journal. Another program of the agent may have
+     * spent it as well, and be running the call.
+     */
+    async #notRun(entry) {
+        for (let i = entry.redeemKeys.length - 1; i >= 0; i--) {
+            try {
+                await this.redeemBody(entry.redeemBodies[i], entry.redeemKeys[i]);
+            }
+            catch (error) {
+                if (!(error instanceof Problem))
+                    throw error;
+                if (error.code === "token_used")
+                    continue;
+                if (verdictOf(error) === "again" && (await this.get(entry.approval)).execution !== "none")
+                    throw error;
+                return;
+            }
+            await this.report(entry.approval, "failed").catch((error) => {
+                if (!(error instanceof Problem) || verdictOf(error) === "again")
+                    throw error; // else nobody takes it any more, which is as good
+            });
+            return;
         }
     }
     /**

@@ -324,14 +324,26 @@ test("drop of what has begun meanwhile", async (t) => {
 });
 
 test("drop of what is redeemed", async (t) => {
-  const server = await serve(t, problem(409, "not_redeemed")), journal = journalOf(t, PROPOSED, WAITS);
-  const { left, hp } = resume(server, journal);
-  appendFileSync(journal, `\n${JSON.stringify({ call: "c", ...REDEEMS })}\n`);
-  await left.drop();
-  assert.equal(JSON.parse(server.seen[0].body).outcome, "failed");
-  assert.deepEqual(hp.unfinished(), []);
-  await left.drop();
-  assert.equal(server.seen.length, 1);
+  const stopped = problem(423, "agent_stopped");
+  for (const [name, steps, reported, drops] of [
+    ["by this journal", [says(200, REDEEMED), OK], true, true],
+    ["reported already", [says(200, REDEEMED), problem(409, "already_reported")], true, true],
+    ["by another program", [problem(409, "token_used")], false, true],
+    ["too late", [problem(410, "token_expired")], false, true],
+    ["stopped, not redeemed", [stopped, says(200, { ...APPROVED, execution: "none" })], false, true],
+    ["stopped, redeemed", [stopped, says(200, { ...APPROVED, execution: "redeemed" })], false, false],
+  ]) {
+    const server = await serve(t, ...steps), journal = journalOf(t, PROPOSED, WAITS);
+    const { left, hp } = resume(server, journal);
+    appendFileSync(journal, `\n${JSON.stringify({ call: "c", ...REDEEMS })}\n`);
+    for (let i = 0; i < 2; i++) {
+      if (drops) await left.drop();
+      else await assert.rejects(left.drop(), holdpoint.HoldpointError);
+    }
+    assert.equal(server.seen.length, steps.length, name);
+    assert.equal(server.seen.at(-1).body.includes('"failed"'), reported, name);
+    assert.equal(hp.unfinished().length, drops ? 0 : 1, name);
+  }
 });
 
 test("a journal that cannot be written", async (t) => {
