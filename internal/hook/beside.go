@@ -31,24 +31,33 @@ func (s *session) enter(ctx context.Context, c Call) (leave func(), err error) {
 	if name == "" {
 		return func() {}, nil
 	}
-	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_CREATE|os.O_RDWR, 0o600) // #nosec G304 -- names are digests
-	if err != nil {
-		return nil, fmt.Errorf("look for other runs of the hook: %w", err)
-	}
+	file := filepath.Join(s.dir, name)
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = os.Remove(f.Name()); _ = f.Close() }, nil
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600) // #nosec G304 -- names are digests
+		if err != nil {
+			return nil, fmt.Errorf("look for other runs of the hook: %w", err)
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return nil, errors.Join(fmt.Errorf("look for other runs of the hook: %w", err), f.Close())
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil && isAt(f, file) { // else who held it has left meanwhile, and its file is gone
+			return func() { _ = os.Remove(file); _ = f.Close() }, nil
+		}
+		_ = f.Close() // nothing was written
+		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, fmt.Errorf("look for other runs of the hook: %w", err)
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("another run of the hook is busy with the call: %w", context.Cause(ctx)), f.Close())
+			return nil, fmt.Errorf("another run of the hook is busy with the call: %w", context.Cause(ctx))
 		}
 	}
+}
+
+// isAt reports whether an open file is the one of that name.
+func isAt(f *os.File, name string) bool {
+	opened, err1 := f.Stat()
+	there, err2 := os.Stat(name)
+	return err1 == nil && err2 == nil && os.SameFile(opened, there)
 }
 
 // allow notes that this try has been permitted, by a token that is spent.
