@@ -48,7 +48,7 @@ type AgentWebhookAnswer struct {
 	AgentID    string `json:"agent_id"`
 	EndpointID string `json:"endpoint_id"`
 	Secret     string `json:"secret,omitempty" doc:"whsec_…: what the agent verifies by. It is not shown again."`
-	ApprovalID string `json:"approval_id,omitempty" doc:"The approval without which the endpoint stays off, where endpoints take one."`
+	ApprovalID string `json:"approval_id,omitempty" doc:"The approval without which the endpoint stays off, or as it is, where endpoints take one."`
 }
 
 // RevokeAgentBody revokes or restores an agent's registration.

@@ -41,6 +41,10 @@ func (f *fakeEndpoints) Add(_ context.Context, _ access.By, e admin.NewEndpoint)
 	return "end_2", "whsec_once", f.adds
 }
 
+func (f *fakeEndpoints) RotateSecret(context.Context, access.By, string, string, time.Duration) (string, error) {
+	return "whsec_twice", f.adds
+}
+
 // TestEndpointSecret: a secret is shown, once, under its endpoint's name; where the endpoint waits for
 // its approval, with that.
 func TestEndpointSecret(t *testing.T) {
@@ -50,6 +54,9 @@ func TestEndpointSecret(t *testing.T) {
 	c.do("POST", "/notifications/endpoints", form).want(t, http.StatusOK, "The secret of “Desk &lt;2&gt;”", "whsec_once", "The endpoint was added.")
 	fake.adds = &access.Refusal{Kind: access.Conflict, Code: admin.ApprovalRequired, Detail: "It is added, and off.", Successor: "apr_7"}
 	c.do("POST", "/notifications/endpoints", form).want(t, http.StatusOK, "whsec_once", "It is added, and off.", `href="/approvals/apr_7"`)
+	c.do("POST", "/notifications/endpoints/end_1/secret", url.Values{"overlap": {"1h"}}).want(t, http.StatusOK, "The secret of “Desk”", "whsec_twice", `href="/approvals/apr_7"`)
+	fake.adds = nil
+	c.do("POST", "/notifications/endpoints/end_1/secret", url.Values{}).want(t, http.StatusOK, "whsec_twice", "The endpoint has a new secret.")
 }
 
 // TestEndpointPage: an endpoint's page shows its settings, and not its address; what is sent

@@ -260,7 +260,12 @@ func (h *notificationHandler) rotateSecret(w http.ResponseWriter, r *http.Reques
 	if err == nil {
 		shown, err = h.notifications.RotateSecret(r.Context(), by(p), id, strings.TrimSpace(r.PostForm.Get("url")), overlap)
 	}
+	refusal := (*access.Refusal)(nil)
 	switch {
+	case shown != "" && errors.As(err, &refusal) && refusal.Successor != "":
+		return h.showSecret(w, r, p, shown, h.endpointName(r.Context(), id), refusal.Detail, cardURL(refusal.Successor))
+	case errors.As(err, &refusal) && refusal.Successor != "":
+		return h.site.redirectOrFail(w, r, err, "rotated", "/notifications")
 	case err != nil:
 		return h.showRefusal(w, r, p, err)
 	case shown == "":

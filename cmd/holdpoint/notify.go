@@ -172,7 +172,8 @@ type notifySet struct {
 func (notifySet) Help() string {
 	return `What is not given stays as it is, and so does what a webhook is signed with. A list
 that is given takes the place of the one that there is; an empty one, as in --role=,
-leaves nothing out.
+leaves nothing out. Where endpoints take an approval, one that is on goes on as it is
+until then.
 
 Examples:
   holdpoint notify set end_4f… --to reviewers --to team@example.com
@@ -380,7 +381,8 @@ type notifyRotate struct {
 // Help is shown by "holdpoint notify rotate --help".
 func (notifyRotate) Help() string {
 	return `Until the overlap is over webhooks are signed with both secrets. The new one is
-printed once.
+printed once. With the owner's login a webhook's secret is another one at once;
+another address of Slack waits where endpoints take an approval.
 
 Examples:
   holdpoint notify rotate end_4f…
@@ -397,12 +399,11 @@ func (n *notifyRotate) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	shown, err := r.Endpoints.RotateSecret(ctx, by, n.ID, address, n.Overlap)
-	if err != nil {
-		return plain(err)
+	if err == nil {
+		fmt.Fprintf(terminal, "%s has a new secret\n", n.ID)
 	}
-	fmt.Fprintf(terminal, "%s has a new secret\n", n.ID)
 	showSecret(shown)
-	return nil
+	return plain(err) // it may wait for its approval
 }
 
 type notifyDead struct {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
@@ -30,7 +32,7 @@ type AgentWebhook struct {
 // AgentSecret is what the agent verifies by. It is never shown again.
 type AgentSecret struct {
 	EndpointID, Secret string
-	// ApprovalID is of the approval without which the endpoint stays off; "" for none.
+	// ApprovalID is of the approval without which the endpoint stays off, or as it is; "" for none.
 	ApprovalID string
 }
 
@@ -43,7 +45,7 @@ func AgentEndpoint(agentID string) string {
 // SetAgentWebhook has an agent told at its own address how its approvals end, by an
 // endpoint that is told of nothing else. An address in place of another comes with
 // another secret; the former one signs nothing any more. Where endpoints take an approval it
-// is off until then.
+// is off until then, or goes on as it is.
 func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWebhook, once *access.Once[AgentSecret]) (AgentSecret, error) {
 	id := AgentEndpoint(w.AgentID)
 	_, err := r.Store.People.Agent(ctx, w.AgentID)
@@ -53,7 +55,7 @@ func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWeb
 	if err != nil {
 		return AgentSecret{}, err
 	}
-	known, err := r.Store.Endpoints.Get(ctx, id)
+	_, err = r.Store.Endpoints.Get(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return AgentSecret{}, err
 	}
@@ -83,35 +85,102 @@ func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWeb
 	if err != nil {
 		return AgentSecret{}, err
 	}
+	made := AgentSecret{EndpointID: id, Secret: target.Keys[0].Secret}
+	added := event("ENDPOINT_ADDED", "An endpoint was added at which the agent is told how its approvals end.")
+	rotated := event("ENDPOINT_ROTATED", "The agent's endpoint was given another address and secret.")
+	fresh := store.Endpoint{ID: id, Kind: notify.Webhook, Name: endpointName(w.AgentID, id), Settings: encoded, CreatedBy: by.Actor.ID}
 	_, guarded, err := r.guarded(ctx, by, store.EndpointsChange)
-	if err == nil && exists {
-		err = r.changeable(ctx, by, known)
-	}
 	if err != nil {
 		return AgentSecret{}, err
 	}
-	made := AgentSecret{EndpointID: id, Secret: target.Keys[0].Secret}
-	if guarded && !collects(ctx) {
-		made.ApprovalID = store.NewID("apr")
+	if guarded {
+		enabled := event("ENDPOINT_ENABLED", "The agent's endpoint was switched on.")
+		return r.askAgentWebhook(ctx, by, fresh, target, made, agentWebhookEvents{added, rotated, enabled}, once)
 	}
 	answer, kept := done(made)
 	if exists {
-		err = r.Store.Endpoints.Change(ctx, id, encoded, secret, !guarded, kept, event("ENDPOINT_ROTATED", "The agent's endpoint was given another address and secret."))
+		err = r.Store.Endpoints.Change(ctx, id, encoded, secret, true, kept, rotated)
 	} else {
-		err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: notify.Webhook, Name: endpointName(w.AgentID, id), Settings: encoded, CreatedBy: by.Actor.ID}, secret, guarded, kept,
-			event("ENDPOINT_ADDED", "An endpoint was added at which the agent is told how its approvals end."))
+		err = r.Store.Endpoints.Create(ctx, fresh, secret, false, kept, added)
 	}
 	if errors.Is(err, store.ErrConflict) {
-		err = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "Somebody else has just set it, or another endpoint has its name. Look at the list of endpoints."}
+		err = justSet
 	}
-	if err := r.administered(ctx, err); err != nil || !guarded {
-		return answer, err
+	return answer, r.administered(ctx, err)
+}
+
+var justSet = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "Somebody else has just set it, or another endpoint has its name. Look at the list of endpoints."}
+
+type agentWebhookEvents struct{ added, rotated, enabled engine.Event }
+
+// askAgentWebhook has people decide about an agent's own endpoint. What is written, the approval and
+// the kept answer are one: no answer tells of an approval that there is not. What is applied from files, and is
+// applied again while it waits, keeps its secret.
+func (r Endpoints) askAgentWebhook(ctx context.Context, by access.By, wanted store.Endpoint, target notify.Target, made AgentSecret, tells agentWebhookEvents, once *access.Once[AgentSecret]) (AgentSecret, error) {
+	secret, err := json.Marshal(target)
+	if err != nil {
+		return AgentSecret{}, fmt.Errorf("encode an endpoint: %w", err)
 	}
-	err = r.waits(ctx, by, id, "The endpoint is added, and off", made.ApprovalID)
-	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Successor != "" {
-		answer.ApprovalID, err = refusal.Successor, nil
+	becomes := store.EndpointContent{Settings: wanted.Settings, Secret: secret}
+	now, err := r.Store.Endpoints.Editions(ctx, wanted.ID)
+	var a endpointAct
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		a = endpointAct{is: store.EndpointEditions{Endpoint: wanted, Secret: secret, Edition: 1}, becomes: becomes, edition: 1, event: tells.enabled}
+		a.meanwhile = "The endpoint is added, and off"
+		a.write = func(ctx context.Context, opens *store.Submission) error {
+			err := r.Store.Endpoints.CreateOff(ctx, wanted, secret, opens, tells.added)
+			if errors.Is(err, store.ErrConflict) {
+				err = justSet
+			}
+			return err
+		}
+	case err != nil:
+		return AgentSecret{}, err
+	case now.DisabledAt != nil:
+		a = endpointAct{is: now, becomes: becomes, edition: now.Fresh(), event: tells.enabled, meanwhile: "The endpoint is off"}
+		is := store.EndpointContent{Settings: now.Settings, Secret: now.Secret}
+		if kept, same := withItsKeys(is, becomes); collects(ctx) && same {
+			a.becomes, a.edition, made.Secret = kept, now.Edition, ""
+			break
+		}
+		a.write = func(ctx context.Context, opens *store.Submission) error {
+			return r.Store.Endpoints.Replace(ctx, now, becomes, opens, tells.rotated)
+		}
+	default:
+		if now.Next != nil && collects(ctx) {
+			if kept, same := withItsKeys(*now.Next, becomes); same {
+				becomes, made.Secret = kept, ""
+			}
+		}
+		a = r.inPlace(now, becomes, tells.rotated, func(time.Duration) (store.EndpointContent, error) { return becomes, nil })
 	}
-	return answer, err
+	answered := func(h Held) AgentSecret {
+		made.ApprovalID = h.ApprovalID
+		return made
+	}
+	held, err := r.ask(ctx, by, a, access.Adapt(once, answered))
+	if err == nil {
+		return answered(held), r.administered(ctx, nil)
+	}
+	if _, collected := WasCollected(err); collected {
+		return made, err
+	}
+	return AgentSecret{}, err
+}
+
+// withItsKeys is wanted, signed with what now is signed with, and whether that is the same as now.
+func withItsKeys(now, wanted store.EndpointContent) (store.EndpointContent, bool) {
+	is, err1 := notify.ParseTarget(now.Secret)
+	target, err2 := notify.ParseTarget(wanted.Secret)
+	target.Keys = is.Keys
+	secret, err3 := json.Marshal(target)
+	if errors.Join(err1, err2, err3) != nil {
+		return wanted, false
+	}
+	wanted.Secret = secret
+	same, err := sameContent(now, wanted)
+	return wanted, err == nil && same
 }
 
 // endpointName is what people read; two agents never share one.

@@ -63,7 +63,7 @@ func newKey(pair bool) (secret, shown string) {
 
 // Add adds an endpoint and returns its id and, for a webhook, what the
 // receiver verifies by: it is never shown again. Where endpoints take an approval it is added
-// switched off, and the error beside its id says what it waits for.
+// switched off together with that, and the error beside its id says what it waits for.
 func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, shown string, err error) {
 	id, e.Name = store.NewID("end"), strings.TrimSpace(e.Name)
 	target := notify.Target{URL: strings.TrimSpace(e.URL), Plain: e.Plain, Signing: strings.TrimSpace(e.Signing)}
@@ -95,89 +95,37 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	if err != nil {
 		return "", "", err
 	}
-	err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret, guarded || e.Off, nil,
-		endpointEvent(by, "ENDPOINT_ADDED", "An endpoint for notifications was added.", id, e.Kind))
-	if errors.Is(err, store.ErrConflict) {
-		err = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
-	}
-	if err := r.administered(ctx, err); err != nil {
-		return "", "", err
-	}
-	if guarded && !e.Off {
-		err = r.waits(ctx, by, id, "The endpoint is added, and off", "")
-	}
-	return id, shown, err
-}
-
-// waits has people decide about switching an endpoint on. The error is never nil.
-func (r Endpoints) waits(ctx context.Context, by access.By, id, meanwhile, approvalID string) error {
-	now, err := r.Store.Rules.EntryNow(ctx, store.EndpointEntry, id)
-	if err != nil {
-		return err
-	}
-	e, settings, err := r.read(ctx, id)
-	if err != nil {
-		return err
-	}
-	targets, err := r.Targets(ctx)
-	if err != nil {
-		return err
-	}
-	var was, still store.EndpointBecomes
-	if err := json.Unmarshal(now, &was); err != nil {
-		return fmt.Errorf("read endpoint %s: %w", id, err)
-	}
-	becomes := store.EndpointBecomes{On: true, Edition: was.Edition}
-	i, err := r.newItem(ctx, store.EndpointEntry, id, e.Kind+" "+e.Name, becomes, endpointEvent(by, "ENDPOINT_ENABLED", "The endpoint was switched on.", id, e.Kind))
-	if err != nil {
-		return err
-	}
-	// What people are shown was read in between: it is of the edition that they approve.
-	if err := json.Unmarshal(i.Was, &still); err != nil {
-		return fmt.Errorf("read endpoint %s: %w", id, err)
-	}
-	if still != was {
-		return &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The endpoint has just been changed. Nobody was asked; look at it, and try again."}
-	}
-	text, err := json.Marshal(settings)
-	if err != nil {
-		return fmt.Errorf("encode the settings of endpoint %s: %w", id, err)
-	}
-	// Where it leads and what it tells, for people; the document has neither.
-	i.was, i.becomes, i.meanwhile = "off", "on, with these settings: "+readable(text), meanwhile
-	if leads := targets[id].Leads(); leads != "" {
-		i.becomes += "\nat " + leads
-	}
-	for _, address := range settings.To {
-		p, _, err := r.Store.People.ByEmail(ctx, strings.ToLower(address))
-		if err == nil {
-			i.subjects = append(i.subjects, p.Identity)
-		} else if !errors.Is(err, store.ErrNotFound) {
-			return err
+	is := store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}
+	added := endpointEvent(by, "ENDPOINT_ADDED", "An endpoint for notifications was added.", id, e.Kind)
+	taken := &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
+	if !guarded || e.Off {
+		err = r.Store.Endpoints.Create(ctx, is, secret, e.Off, nil, added)
+		if errors.Is(err, store.ErrConflict) {
+			err = taken
 		}
+		if err := r.administered(ctx, err); err != nil {
+			return "", "", err
+		}
+		return id, shown, nil
 	}
-	if approvalID == "" {
-		return r.hold(ctx, by, store.EndpointsChange, "", i)
+	held, err := r.ask(ctx, by, endpointAct{
+		is: store.EndpointEditions{Endpoint: is, Secret: secret, Edition: 1}, becomes: store.EndpointContent{Settings: settings, Secret: secret}, edition: 1,
+		event: endpointEvent(by, "ENDPOINT_ENABLED", "The endpoint was switched on.", id, e.Kind), meanwhile: "The endpoint is added, and off",
+		write: func(ctx context.Context, opens *store.Submission) error {
+			err := r.Store.Endpoints.CreateOff(ctx, is, secret, opens, added)
+			if errors.Is(err, store.ErrConflict) {
+				err = taken
+			}
+			return err
+		},
+	}, nil)
+	if err == nil {
+		return id, shown, r.administered(ctx, held.refusal())
 	}
-	held, err := r.open(ctx, by, HeldChange{Kind: store.EndpointsChange, Reason: by.Reason, ApprovalID: approvalID}, []item{i})
-	if err != nil {
-		return err
+	if _, collected := WasCollected(err); collected {
+		return id, shown, err
 	}
-	held.meanwhile = meanwhile
-	return held.refusal()
-}
-
-// changeable refuses changes of an endpoint that is on, where endpoints take an approval: what
-// people approve is that an endpoint with such settings is on.
-func (r Endpoints) changeable(ctx context.Context, by access.By, e store.Endpoint) error {
-	_, guarded, err := r.guarded(ctx, by, store.EndpointsChange)
-	if err != nil || !guarded || e.DisabledAt != nil {
-		return err
-	}
-	return &access.Refusal{
-		Kind: access.Conflict, Code: ApprovalRequired,
-		Detail: "Nothing was changed: endpoints take an approval here, and change only while they are off. Add another one, and switch this one off once that is approved; or switch this one off, change it, and switch it on, which waits for an approval.",
-	}
+	return "", "", err
 }
 
 // decides says what is missing where calls may be decided in Slack.
@@ -261,7 +209,7 @@ func (r Endpoints) Switch(ctx context.Context, by access.By, id string, off bool
 		case e.DisabledAt == nil:
 			return nil // it is so already
 		case guarded:
-			return r.waits(ctx, by, id, "", "")
+			return r.askOn(ctx, by, id)
 		}
 	}
 	err = r.Store.Endpoints.Switch(ctx, id, off, nil, endpointEvent(by, code, message, id, e.Kind))
@@ -284,14 +232,22 @@ type EndpointChange struct {
 }
 
 // Change changes an endpoint's settings, and its address where one is given. What a
-// webhook is signed with stays.
+// webhook is signed with stays. Where endpoints take an approval, one that is on goes on as it is
+// until then.
 func (r Endpoints) Change(ctx context.Context, by access.By, id string, c EndpointChange) error {
 	e, _, err := r.read(ctx, id)
-	if err == nil {
-		err = r.changeable(ctx, by, e)
-	}
 	if err != nil {
 		return err
+	}
+	waits, err := r.takesApproval(ctx, by, e)
+	if err != nil {
+		return err
+	}
+	if waits {
+		return r.askChange(ctx, by, id, endpointEvent(by, "ENDPOINT_CHANGED", "The endpoint’s settings were changed.", id, e.Kind),
+			func(settings json.RawMessage, secret []byte, _ time.Duration) (json.RawMessage, []byte, error) {
+				return r.rewritten(e.Kind, settings, secret, c)
+			})
 	}
 	err = r.Store.Endpoints.Rotate(ctx, id, func(settings json.RawMessage, sealed []byte) (json.RawMessage, []byte, error) {
 		return r.rewritten(e.Kind, settings, sealed, c)
@@ -354,13 +310,11 @@ func (r Endpoints) Targets(ctx context.Context) (map[string]notify.Target, error
 // RotateSecret gives a webhook a new secret, and returns what its receiver
 // verifies by, which is never shown again. The former secret goes on signing
 // beside it for overlap; 0 drops it at once. A Slack endpoint's secret is its
-// address: url is the new one. Where endpoints take an approval, only the owner's command
-// rotates a webhook that is on: for the database it is a change like any other.
+// address: url is the new one. Where endpoints take an approval, the secret of one that is on is
+// another one from then on, and the error says what it waits for; but the owner's command
+// rotates a webhook at once.
 func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url string, overlap time.Duration) (shown string, err error) {
 	e, _, err := r.read(ctx, id)
-	if err == nil && !(r.Owner && e.Kind == notify.Webhook) {
-		err = r.changeable(ctx, by, e)
-	}
 	if err != nil {
 		return "", err
 	}
@@ -371,18 +325,42 @@ func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url strin
 	if err != nil {
 		return "", err
 	}
-	err = r.Store.Endpoints.Rotate(ctx, id, func(settings json.RawMessage, secret []byte) (_ json.RawMessage, _ []byte, err error) {
-		settings, secret, shown, err = rotated(e.Kind, settings, secret, url, now, overlap)
+	event := endpointEvent(by, "ENDPOINT_ROTATED", "The endpoint was given a new secret.", id, e.Kind)
+	var key, public string
+	once := func(pair bool) (string, string) { // the one that is shown, however often it is asked for
+		if key == "" {
+			key, public = newKey(pair)
+		}
+		return key, public
+	}
+	fresh := func(settings json.RawMessage, secret []byte, wait time.Duration) (json.RawMessage, []byte, error) {
+		longer := overlap
+		if longer > 0 {
+			longer += wait // it may take so long until the new one signs at all
+		}
+		var err error
+		settings, secret, shown, err = rotated(e.Kind, settings, secret, url, once, now, longer)
 		return settings, secret, err
-	}, endpointEvent(by, "ENDPOINT_ROTATED", "The endpoint was given a new secret.", id, e.Kind))
-	if err = r.administered(ctx, err); err != nil {
+	}
+	waits, err := r.takesApproval(ctx, by, e)
+	switch {
+	case err != nil:
+		return "", err
+	case waits && !(r.Owner && e.Kind == notify.Webhook):
+		err = r.askChange(ctx, by, id, event, fresh)
+	default:
+		err = r.administered(ctx, r.Store.Endpoints.Rotate(ctx, id, func(settings json.RawMessage, secret []byte) (json.RawMessage, []byte, error) {
+			return fresh(settings, secret, 0)
+		}, event))
+	}
+	if refusal := (*access.Refusal)(nil); err != nil && !(errors.As(err, &refusal) && refusal.Successor != "") {
 		return "", err
 	}
-	return shown, nil
+	return shown, err
 }
 
 // rotated is what is kept of an endpoint with a new secret, and what is shown of that.
-func rotated(kind string, settings json.RawMessage, secret []byte, url string, now time.Time, overlap time.Duration) (_ json.RawMessage, _ []byte, shown string, err error) {
+func rotated(kind string, settings json.RawMessage, secret []byte, url string, key func(pair bool) (secret, shown string), now time.Time, overlap time.Duration) (_ json.RawMessage, _ []byte, shown string, err error) {
 	known, err := notify.ParseSettings(settings)
 	if err != nil {
 		return nil, nil, "", err
@@ -394,7 +372,7 @@ func rotated(kind string, settings json.RawMessage, secret []byte, url string, n
 	switch kind {
 	case notify.Webhook:
 		var fresh string
-		fresh, shown = newKey(target.Pair())
+		fresh, shown = key(target.Pair())
 		target = target.Rotate(fresh, now, overlap)
 	case notify.Slack:
 		target.URL = strings.TrimSpace(url)

@@ -30,6 +30,8 @@ type HeldChange struct {
 	// Submit opens the approval, in one transaction with what else is written then; nil opens it
 	// by itself.
 	Submit func(context.Context, store.Submission) (store.Stored, error)
+	// Once keeps the answer with the approval; nil for none.
+	Once *access.Once[Held]
 }
 
 // Held is the approval that a change waits for.

@@ -48,12 +48,17 @@ func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.HeldChange) (ad
 			Difference: changed,
 		},
 		ID: h.ApprovalID, Body: d.Body, KnownAs: d.KnownAs, Author: author, Subjects: h.Subjects, By: by, Guard: guard, Submit: h.Submit,
+		Once:    access.Adapt(h.Once, heldBy),
 		Routing: k.Routing, Environment: k.Environment, Rules: k.Judge().Digest(),
 	})
 	if errors.Is(err, gate.AlreadyProposed) {
 		return k.heldAlready(ctx, d.Digest())
 	}
-	return admin.Held{ApprovalID: opened.ApprovalID, Needed: opened.Needed, Role: opened.Role, ExpiresAt: opened.ExpiresAt}, err
+	return heldBy(opened), err
+}
+
+func heldBy(opened gate.OpenedRuleChange) admin.Held {
+	return admin.Held{ApprovalID: opened.ApprovalID, Needed: opened.Needed, Role: opened.Role, ExpiresAt: opened.ExpiresAt}
 }
 
 // heldAlready is the approval by which the very same change waits.

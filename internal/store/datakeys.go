@@ -31,6 +31,7 @@ var sealedColumns = []struct{ table, column, name string }{
 	{"standing_grants", "sealed_key", `id`},
 	{"drafts", "sealed_key", `'draft ' || approval_id || ' ' || person_id || ' ' || form`},
 	{"endpoints", "sealed_key", `id`},
+	{"endpoints", "next_sealed_key", `id`},
 	{"push_subscriptions", "sealed_key", `'push ' || id || ' ' || person_id`},
 	{"idempotency", "body_key", `'reply ' || octet_length(credential) || ':' || credential || ' ' || key`},
 	{"totp_factors", "secret_key", `'totp ' || person_id`},

@@ -207,8 +207,13 @@ var entryRows = map[string]struct {
 	},
 	EndpointEntry: {
 		EndpointsChange, `SELECT pg_advisory_xact_lock(hashtextextended('endpoint ' || $1::text, 0))`,
-		`SELECT jsonb_build_object('on', disabled_at IS NULL, 'edition', edition) FROM endpoints WHERE id = $1 FOR UPDATE`, ``, ``,
-		[]string{`UPDATE endpoints SET disabled_at = NULL WHERE id = $1 AND edition = ($2::jsonb->>'edition')::integer`},
+		`SELECT jsonb_build_object('on', disabled_at IS NULL, 'edition', edition) FROM endpoints WHERE id = $1 FOR UPDATE`,
+		`SELECT EXISTS (SELECT FROM endpoints WHERE id = $1 AND ` + endpointEdition + `)`, ``,
+		[]string{`UPDATE endpoints SET disabled_at = NULL,
+				settings = CASE WHEN edition = wanted THEN settings ELSE next_settings END,
+				sealed = CASE WHEN edition = wanted THEN sealed ELSE next_sealed END,
+				sealed_key = CASE WHEN edition = wanted THEN sealed_key ELSE next_sealed_key END
+			FROM (SELECT ($2::jsonb->>'edition')::integer) AS becomes (wanted) WHERE id = $1 AND ` + endpointEdition},
 	},
 	HoldEntry: {
 		RetentionChange, retentionLock,
@@ -222,6 +227,10 @@ var entryRows = map[string]struct {
 		[]string{`UPDATE retention_floor SET permitted = make_interval(secs => ($2::jsonb->>'seconds')::bigint), permitted_by = current_setting('holdpoint.approval') WHERE $1 = ''`},
 	},
 }
+
+// endpointEdition is the condition that the edition which an entry names is the endpoint's, or is
+// what is proposed in place of it.
+const endpointEdition = `($2::jsonb->>'edition')::integer IN (edition, CASE WHEN next_settings IS NOT NULL THEN next_edition END)`
 
 // retentionLock is that of the triggers retention_lock: nothing is erased meanwhile.
 const retentionLock = `SELECT pg_advisory_xact_lock(7214480935526633015) WHERE $1::text IS NOT NULL`
@@ -399,7 +408,7 @@ func (c *Change) putEntries(tx pgx.Tx, entries []Entry) error {
 }
 
 // EndpointBecomes is what an entry of an endpoint becomes, and was: on or off, in an edition of its
-// settings and address.
+// settings and address, which is the one that it has or the one that is proposed in place of it.
 type EndpointBecomes struct {
 	On      bool  `json:"on"`
 	Edition int64 `json:"edition"`

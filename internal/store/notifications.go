@@ -87,13 +87,18 @@ func (s Endpoints) sealSecret(id string, secret []byte) (seal.Box, error) {
 // Create stores an endpoint, with its secret sealed; off, if it is to be. ErrConflict: the
 // name is taken.
 func (s Endpoints) Create(ctx context.Context, e Endpoint, secret []byte, off bool, once *Once[Done], ev engine.Event) error {
+	return s.administerIn(ctx, once, ev, func(ctx context.Context, tx pgx.Tx) error { return s.create(ctx, tx, e, secret, off) })
+}
+
+func (s Endpoints) create(ctx context.Context, tx pgx.Tx, e Endpoint, secret []byte, off bool) error {
 	box, err := s.sealSecret(e.ID, secret)
 	if err != nil {
 		return err
 	}
-	return s.administer(ctx, once, ev, `INSERT INTO endpoints (id, kind, name, settings, sealed, sealed_key, created_by, disabled_at)
+	_, err = tx.Exec(ctx, `INSERT INTO endpoints (id, kind, name, settings, sealed, sealed_key, created_by, disabled_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $8 THEN clock_timestamp() END)`,
 		e.ID, e.Kind, e.Name, e.Settings, box.Data, box.Key, e.CreatedBy, off)
+	return translate(err)
 }
 
 // Change replaces an endpoint's settings and, unless it is nil, its secret, and switches
