@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,6 +116,20 @@ func TestStartedBeforePostgresAndTemporal(t *testing.T) {
 		})
 	}
 	of.do("GET", "/v1/approvals", nil).want(t, 404)
+	// That it was started with other settings is on record, and that serve was: which ones, and no value.
+	shown := regexp.MustCompile(`holdpoint_settings_info{program="worker",settings="([0-9a-f]{16})"} 1`).FindStringSubmatch(string(of.do("GET", "/metrics", nil).Body))
+	if shown == nil {
+		t.Fatal("its settings are not among its metrics")
+	}
+	record := string(c.admin(t).do("GET", "/v1/audit/events?limit=200", nil).want(t, 200).Body)
+	for _, want := range []string{`"STARTED_OTHERWISE"`, `"temporal_namespace"`, `"public_url"`, `"settings":"` + shown[1] + `"`} {
+		if !strings.Contains(record, want) {
+			t.Errorf("the log does not have %s", want)
+		}
+	}
+	if strings.Contains(record, "late") || strings.Contains(record, "postgres://") {
+		t.Error("a setting's value is in the log")
+	}
 }
 
 // TestStartThatWaitingCannotMend: what will not come by itself ends serve and worker at

@@ -9,9 +9,11 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 
 	"holdpoint/api"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/auditlog/floor"
 	"holdpoint/internal/config"
@@ -34,6 +36,21 @@ func serveMetrics(ctx context.Context, cfg config.Config, handler http.Handler, 
 	server := api.Server(handler, log)
 	go func() { failed(server.Serve(own)) }()
 	return func() { _ = server.Close() }, nil
+}
+
+// recordStart has it on record that a program starts with other settings than the last one, and shows in its
+// metrics which ones it has, by a keyed hash.
+func recordStart(ctx context.Context, cfg config.Config, s *store.Store, program string, registry *prometheus.Registry) error {
+	values, err := cfg.Values()
+	if err != nil {
+		return err
+	}
+	start := admin.NewStart(program, version(), cfg.Sealer, values)
+	registry.MustRegister(figures.NewSettings(program, start.Settings()))
+	if !cfg.Recorded {
+		return nil
+	}
+	return start.Record(ctx, s.Starts)
 }
 
 // reachable asks whether Temporal is there.

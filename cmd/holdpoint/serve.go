@@ -70,6 +70,7 @@ func (serveCommand) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
+	cfg.Recorded = true
 	return serve(ctx, cfg, log, listener, func() { log.Info("serving", "url", cfg.PublicURL, "listen", listener.Addr().String()) })
 }
 
@@ -146,6 +147,9 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		return err
 	}
 	defer dataKeys()
+	if err := recordStart(ctx, cfg, s, "serve", metrics.Registry); err != nil {
+		return err
+	}
 	following := followRules(ctx, keeper)
 	defer following()
 	factors, err := identity.NewFactors(s, cfg.PublicURL)

@@ -58,6 +58,7 @@ func (workerCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	log := logger(cfg)
+	cfg.Recorded = true
 	return work(ctx, cfg, log, func() { log.Info("working", "temporal", cfg.TemporalAddress, "namespace", cfg.TemporalNamespace) })
 }
 
@@ -107,6 +108,9 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		return err
 	}
 	defer dataKeys()
+	if err := recordStart(ctx, cfg, s, "worker", registry); err != nil {
+		return err
+	}
 	following := followRules(ctx, keeper)
 	defer following()
 	temporal, err := temporalClient(cfg, log, traces)

@@ -120,6 +120,9 @@ type Config struct {
 	// networks whose push services are asked although they are not public: dev's own.
 	Pushes      webpush.Key    `yaml:"-"`
 	PushPrivate []netip.Prefix `yaml:"-"`
+	// Recorded says that a start with other settings than the last one is on record: dev's is not, whose
+	// ports are others each time.
+	Recorded bool `yaml:"-"`
 	// KeepFor is Retention, read by Check; 0 keeps all.
 	KeepFor time.Duration `yaml:"-"`
 	// AllowPrivate are OutboundAllowPrivate, read by Check.

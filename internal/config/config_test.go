@@ -47,6 +47,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		environ []string
 		want    string
 	}{
+		"a key of another part":   {file: "smtp: {issuer: x}\n", want: `unknown field "issuer" here: it is one of another part of the file`},
 		"unknown key in the file": {file: "listne: x\n", want: `unknown field "listne" (did you mean listen?)`},
 		"a tab":                   {file: "routing:\n\tdefault: {}\n", want: ": [2:1] lines are indented with spaces, not with tabs"},
 		"unknown key of a calendar": {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -116,7 +117,12 @@ func inWords(err error) string {
 		return place + "lines are indented with spaces, not with tabs"
 	}
 	if _, name, unknown := strings.Cut(text, "unknown field "); unknown {
-		return text + meant("", strings.Trim(name, `"`), fieldNames(reflect.TypeFor[Config]()))
+		name = strings.Trim(name, `"`)
+		names := fieldNames(reflect.TypeFor[Config]())
+		if slices.Contains(names, name) {
+			return text + " here: it is one of another part of the file"
+		}
+		return text + meant("", name, names)
 	}
 	return wrongType.ReplaceAllStringFunc(text, func(found string) string {
 		of := wrongType.FindStringSubmatch(found)

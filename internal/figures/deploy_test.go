@@ -19,6 +19,7 @@ func given(t *testing.T) []string {
 	t.Helper()
 	r := NewRegistry("v")
 	NewCounters(r)
+	r.MustRegister(NewSettings("serve", "0011223344556677"))
 	api.NewMetrics(r)
 	found := append([]string{"up"}, vectors...)
 	for _, d := range all {

@@ -39,6 +39,17 @@ func NewRegistry(version string) *prometheus.Registry {
 	return r
 }
 
+// NewSettings is the metric that says which settings a process was started with: the same text for the
+// same settings.
+func NewSettings(program, settings string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "holdpoint_settings_info", Help: "Always 1; the label settings is the same where processes of one program were started with the same settings.",
+		ConstLabels: prometheus.Labels{"program": program, "settings": settings},
+	})
+	info.Set(1)
+	return info
+}
+
 // Counters count what this process has written since it started. It is a
 // store.Observer: what did not commit is not counted. Sum them over all processes.
 type Counters struct {

@@ -107,6 +107,7 @@ func TestEveryFigureIsDocumented(t *testing.T) {
 	r := NewRegistry("v")
 	NewCounters(r)
 	api.NewMetrics(r)
+	r.MustRegister(NewSettings("serve", "0011223344556677"))
 	for name := range gathered(t, r) {
 		given = append(given, name)
 	}

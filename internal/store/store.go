@@ -106,6 +106,7 @@ type Store struct {
 	Push          Push
 	Slack         Slack
 	Retention     Retention
+	Starts        Starts
 }
 
 // The sub-stores, which share one pool.
@@ -183,6 +184,7 @@ func newStore(d *db) *Store {
 		Push:          Push{d},
 		Slack:         Slack{d},
 		Retention:     Retention{d},
+		Starts:        Starts{d},
 	}
 }
 
