@@ -350,7 +350,7 @@ func (r Retention) floorWaits(ctx context.Context, by access.By, shortest time.D
 	if err != nil {
 		return err
 	}
-	i.was, i.becomes, i.next = said["former"], said["floor"], " Once it is approved, run the same command again."
+	i.was, i.becomes, i.next = said["former"], said["floor"], " Once it is approved, run the same command again, within three days."
 	return r.hold(ctx, by, store.RetentionChange, "", i)
 }
 

@@ -227,6 +227,20 @@ func TestRetentionTakesAnApproval(t *testing.T) {
 	if other := h.waits(set(2 * time.Hour)); other == lower {
 		t.Error("another floor was approved with it")
 	}
+	// Not for good: three days later it is asked for anew.
+	h.db.Exec(`UPDATE approvals SET ended_at = ended_at - interval '73 hours' WHERE id = $1`, lower)
+	again := h.waits(set(time.Hour))
+	if again == lower || floor() != 100*time.Hour {
+		t.Fatalf("it waits as %s, the floor is %s", again, floor())
+	}
+	for _, who := range []string{"olga", "omar"} {
+		if got := h.vote(who, again, true); got != "" {
+			t.Fatal(got)
+		}
+	}
+	if h.settle(again); h.state(again) != "approved, succeeded" {
+		t.Fatal(h.state(again))
+	}
 	if err := set(time.Hour); err != nil || floor() != time.Hour {
 		t.Fatalf("lowered as it was approved: %v, %s", err, floor())
 	}

@@ -82,6 +82,13 @@ type RetentionMinimum struct {
 	PermittedBy string
 }
 
+// PermissionLasts is for how long the floor may be lowered after that was approved: as long as a change
+// waits for its approval where nobody says anything else.
+const PermissionLasts = 3 * 24 * time.Hour
+
+// floorPermits is the condition that the permission to lower the floor is not over; $1 is PermissionLasts.
+const floorPermits = `EXISTS (SELECT FROM approvals a WHERE a.id = permitted_by AND a.ended_at > clock_timestamp() - make_interval(secs => $1))`
+
 // Minimum reads it.
 func (s Retention) Minimum(ctx context.Context) (RetentionMinimum, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -89,8 +96,8 @@ func (s Retention) Minimum(ctx context.Context) (RetentionMinimum, error) {
 	var f RetentionMinimum
 	var seconds float64
 	var permitted *float64
-	err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM shortest)::float8, changed_at, changed_by, extract(epoch FROM permitted)::float8, permitted_by FROM retention_floor`).
-		Scan(&seconds, &f.ChangedAt, &f.ChangedBy, &permitted, &f.PermittedBy)
+	err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM shortest)::float8, changed_at, changed_by, CASE WHEN `+floorPermits+` THEN extract(epoch FROM permitted)::float8 END, permitted_by FROM retention_floor`,
+		PermissionLasts.Seconds()).Scan(&seconds, &f.ChangedAt, &f.ChangedBy, &permitted, &f.PermittedBy)
 	f.Shortest = duration(seconds)
 	if permitted != nil {
 		may := duration(*permitted)
@@ -105,9 +112,9 @@ func duration(seconds float64) time.Duration { return time.Duration(seconds * fl
 // permits it; without one a guarded minimum becomes no less. ErrNotFound: it would, or the
 // approval permits it no more.
 func (s Retention) SetMinimum(ctx context.Context, shortest time.Duration, by string, guarded bool, approval string, e engine.Event) error {
-	return s.admin(ctx, e, `UPDATE retention_floor SET shortest = make_interval(secs => $1), changed_at = clock_timestamp(), changed_by = $2
-		WHERE CASE WHEN $3 = '' THEN NOT $4 OR shortest <= make_interval(secs => $1) ELSE permitted_by = $3 AND permitted = make_interval(secs => $1) END`,
-		shortest.Seconds(), by, approval, guarded)
+	return s.admin(ctx, e, `UPDATE retention_floor SET shortest = make_interval(secs => $2), changed_at = clock_timestamp(), changed_by = $3
+		WHERE CASE WHEN $4 = '' THEN NOT $5 OR shortest <= make_interval(secs => $2) ELSE permitted_by = $4 AND permitted = make_interval(secs => $2) AND `+floorPermits+` END`,
+		PermissionLasts.Seconds(), shortest.Seconds(), by, approval, guarded)
 }
 
 // PlaceHold places a hold. Once it returns, nothing that it covers is erased by
