@@ -223,7 +223,11 @@ func (x *Exporter) witnessed(ctx context.Context, size int64) (store.Checkpoint,
 
 // record appends the event of an export and returns its id.
 func (x *Exporter) record(ctx context.Context, r ExportRequest, code, message string, done *ExportSummary) (string, error) {
-	details := map[string]any{"format": r.Format, "filter": json.RawMessage(HeaderFilter(r.Filter).JSON())}
+	filter, err := x.loggable(ctx, HeaderFilter(r.Filter))
+	if err != nil {
+		return "", err
+	}
+	details := map[string]any{"format": r.Format, "filter": json.RawMessage(filter.JSON())}
 	for name, value := range r.Details {
 		details[name] = value
 	}
@@ -254,6 +258,36 @@ func (x *Exporter) record(ctx context.Context, r ExportRequest, code, message st
 		return e.ID, err
 	}
 	return e.ID, x.Store.Events.RecordExport(ctx, e)
+}
+
+// inNoEvent stands in the log for a text of a filter that no event has.
+const inNoEvent = "(in no event)"
+
+// loggable is a filter as the log may have it for good: a text that somebody looks for and that is in no
+// event, which may be an address or a secret, is not in the event of their export either.
+func (x *Exporter) loggable(ctx context.Context, f audit.Filter) (audit.Filter, error) {
+	for _, text := range []struct {
+		of    *string
+		alone store.EventFilter
+	}{
+		{&f.AgentID, store.EventFilter{AgentID: f.AgentID}},
+		{&f.Tool, store.EventFilter{Tool: f.Tool}},
+		{&f.ActorID, store.EventFilter{ActorID: f.ActorID}},
+		{&f.ApprovalID, store.EventFilter{ApprovalID: f.ApprovalID}},
+	} {
+		if *text.of == "" {
+			continue
+		}
+		text.alone.Limit = 1
+		found, err := x.Store.Events.Placed(ctx, text.alone)
+		if err != nil {
+			return f, err
+		}
+		if len(found) == 0 {
+			*text.of = inNoEvent
+		}
+	}
+	return f, nil
 }
 
 // HeaderFilter is the filter as an export's header has it.

@@ -238,6 +238,18 @@ func TestExportIsOnRecord(t *testing.T) {
 	if s.Digest != audit.Digest(text) {
 		t.Errorf("the digest of what was written is %s, and not %s", audit.Digest(text), s.Digest)
 	}
+	// What somebody looks for and no event has is not put into the log for good.
+	for _, f := range []store.EventFilter{{AgentID: "ada@example.com"}, {Tool: "hunter2"}, {ApprovalID: "ada@example.com"}, {ActorID: "hunter2"}} {
+		if text, _, err := l.export(auditlog.ExportRequest{Filter: f}); err != nil || !strings.Contains(string(text), "ada@") && !strings.Contains(string(text), "hunter2") {
+			t.Errorf("%v, the file says %s", err, text)
+		}
+	}
+	l.sequence()
+	for _, r := range l.records[len(l.records)-8:] {
+		if body := string(r.Body); strings.Contains(body, "ada@") || strings.Contains(body, "hunter2") || !strings.Contains(body, "(in no event)") {
+			t.Errorf("the log has %s", body)
+		}
+	}
 	// Nothing is exported when it cannot be put on record.
 	l.Close()
 	if text, _, err := l.export(auditlog.ExportRequest{}); err == nil || len(text) > 0 {
