@@ -231,6 +231,7 @@ func plugin() map[string]any {
 		"image": "registry.example.com/holdpoint-pkcs11:1.2.3", "args": []any{"--socket", "/run/holdpoint-kms/kms.sock", "pkcs11:object=kek?module-path=/l.so&pin-source=file:/run/pin/pin"},
 		"env": []any{map[string]any{"name": "MODULE", "value": "1"}}, "volumes": []any{map[string]any{"name": "pin", "secret": map[string]any{"secretName": "pin"}}},
 		"volumeMounts": []any{map[string]any{"name": "pin", "mountPath": "/run/pin", "readOnly": true}},
+		"startupProbe": map[string]any{"exec": map[string]any{"command": []any{"test", "-S", "/run/holdpoint-kms/kms.sock"}}, "periodSeconds": 1, "failureThreshold": 60},
 	}
 }
 
@@ -273,6 +274,9 @@ func TestPlugin(t *testing.T) {
 			process, kms := pod.Containers[0], pod.InitContainers[0]
 			if kms.RestartPolicy == nil || *kms.RestartPolicy != corev1.ContainerRestartPolicyAlways || *kms.SecurityContext.AllowPrivilegeEscalation || len(kms.Args) != 3 || kms.Args[1] != "/run/holdpoint-kms/kms.sock" {
 				t.Errorf("%s of %s: %+v", name, part, kms)
+			}
+			if p := kms.StartupProbe; p == nil || p.Exec == nil || !slices.Equal(p.Exec.Command, []string{"test", "-S", kms.Args[1]}) || p.PeriodSeconds*p.FailureThreshold != 60 {
+				t.Errorf("%s of %s: it starts by %+v", name, part, p)
 			}
 			if !slices.Contains(process.Env, corev1.EnvVar{Name: "HOLDPOINT_KMS", Value: "unix:///run/holdpoint-kms/kms.sock"}) {
 				t.Errorf("%s of %s: it is told of no KMS", name, part)

@@ -74,6 +74,9 @@ initContainers:
     {{- with .env }}
     env: {{ toJson . }}
     {{- end }}
+    {{- with .startupProbe }}
+    startupProbe: {{- toYaml . | nindent 6 }}
+    {{- end }}
     securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
     resources: {{- toYaml .resources | nindent 6 }}
     volumeMounts:
