@@ -107,7 +107,7 @@ func houseOn(t testing.TB, db *storetest.Database, s *store.Store, limits api.Li
 	}})
 	h.logged = &lines{}
 	h.Log = auditlog.New(auditlog.Config{Store: s, Logger: slog.New(slog.NewTextHandler(h.logged, nil))})
-	h.Reports = report.Reports{Store: s, Judge: h.Judge}
+	h.Reports = report.Reports{Store: s, Judge: h.Judge, Sealer: sealer}
 	private, public, err := audit.NewKey(rand.Reader, origin)
 	if err != nil {
 		t.Fatal(err)

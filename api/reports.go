@@ -44,9 +44,10 @@ func (a auditDoor) auditReports() []operation {
 		{
 			method: "GET", path: "/v1/audit/reports/{name}", summary: "A report of a period, as rows", scope: identity.ScopeAudit, out: report.ListPage{},
 			statuses: []int{200}, problems: []int{400, 401, 403, 404, 422, 503}, handle: a.listReport,
-			detail: "The console's page, its CSV file and this have the same rows. With format=csv the answer is the whole file, and that it was exported is on record; it has no end when something went wrong on the way.",
+			detail: "The console's page, its CSV file and this have the same rows. With format=csv the answer is the whole file, and that it was exported is on record; it has no end when something went wrong on the way. The reports approvals and amounts have how much each call is about, read out of its sealed arguments as the first amount in the sentence of its card; that somebody was given a page of these is on record, too. A page may have fewer rows than limit and go on all the same.",
 			query: append(slices.Clone(period), parameter{"format", "json, the default, or csv."}, parameter{"cursor", "next_cursor of the page before. Name the same since and until with it."}, parameter{"limit", "1 to 1000; 100 when left out."},
-				parameter{"person", "The id of one person, or else the address, or else the name: in the report of approvals, of who decided them. Nobody of that kind is no_such_person; several are several_people, which names their ids. The log names the person by id. The reports of executions, keys and policies are about nobody, and refuse it."}),
+				parameter{"person", "The id of one person, or else the address, or else the name: in the report of approvals, of who decided them. Nobody of that kind is no_such_person; several are several_people, which names their ids. The log names the person by id. The reports of executions, keys and policies are about nobody, and refuse it."},
+				parameter{"at_least", "The least amount, such as 1000, 1000.50 or 1000 EUR, for the reports approvals and amounts: without a currency that number of each currency, with one only what is in it. What has no known amount is left out then."}),
 		},
 	}
 }
@@ -109,13 +110,17 @@ func (a auditDoor) listReport(c *call) error {
 	var q report.ListQuery
 	err := (parameters{
 		"since": day(&q.Since), "until": day(&q.Until), "format": oneOf(&format, "json", "csv"), "cursor": anyText(&q.Cursor), "limit": whole(&q.Limit, 1, report.MaxListPage),
-		"person": anyText(&q.Person),
+		"person": anyText(&q.Person), "at_least": anyText(&q.AtLeast),
 	}).read(c.r.URL.Query())
 	if err != nil {
 		return err
 	}
+	by := access.By{Actor: c.actor(), RequestID: RequestID(c.r.Context())}
 	if format == "json" {
 		page, err := a.Reports.List(c.r.Context(), name, q)
+		if err == nil {
+			err = a.Reports.Told(c.r.Context(), by, q, page, format)
+		}
 		if err != nil {
 			return err
 		}
@@ -125,7 +130,7 @@ func (a auditDoor) listReport(c *call) error {
 		return badQuery("A CSV file is whole: leave out cursor and limit.")
 	}
 	out := &streamed{w: c.w, media: "text/csv; charset=utf-8", name: "holdpoint-" + name + ".csv", control: http.NewResponseController(c.w)}
-	err = a.Reports.ExportList(c.r.Context(), access.By{Actor: c.actor(), RequestID: RequestID(c.r.Context())}, name, q, out, out.Flush)
+	err = a.Reports.ExportList(c.r.Context(), by, name, q, out, out.Flush)
 	if err != nil && out.begun {
 		panic(http.ErrAbortHandler) // it ends in the middle, so that nobody takes it for the whole
 	}

@@ -151,16 +151,18 @@ func signedIn(e engine.Event, who string, because []string) (string, []string) {
 func exported(e engine.Event) string {
 	begun := len(e.Reasons) > 0 && e.Reasons[0].Code == "EXPORT_BEGUN"
 	var p struct {
-		As     string `json:"as"`
-		Report string `json:"report"`
+		As      string `json:"as"`
+		Report  string `json:"report"`
+		Amounts bool   `json:"amounts"`
 	}
 	_ = json.Unmarshal(e.SafePayload, &p) // without it, it is the log
 	l, _ := report.FindList(p.Report)
+	with := map[bool]string{true: ", with amounts"}[p.Amounts]
 	switch pack, history := p.As == "evidence_pack", p.As == "approval_history"; {
 	case p.As == report.ListFile && begun:
-		return "began to export the report “" + orSome(l.Title, "?") + "”"
+		return "began to export the report “" + orSome(l.Title, "?") + "”" + with
 	case p.As == report.ListFile:
-		return "exported the report “" + orSome(l.Title, "?") + "”"
+		return "exported the report “" + orSome(l.Title, "?") + "”" + with
 	case p.As == report.AccessFile:
 		return "exported who has which role"
 	case history && begun:

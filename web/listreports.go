@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/stakes"
 	"holdpoint/internal/report"
 	"holdpoint/web/views"
 )
@@ -48,12 +49,13 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	l, _ := report.FindList(name)
 	v := views.ListReport{Frame: h.site.frame(p, l.Title, "audit"), Form: form, Name: name, Title: l.Title, Asks: l.Asks, None: l.None}
 	person := strings.TrimSpace(query.Get("person"))
-	v.Form.Query, v.Form.Person, v.OfPeople, v.Decided = person, person, l.OfPeople(), l.Name == approvalsReport
+	v.Form.Query, v.Form.Person, v.OfPeople, v.Decided = person, person, l.OfPeople(), l.OfAmounts()
+	v.Form.AtLeast, v.OfAmounts = strings.TrimSpace(query.Get("at_least")), l.OfAmounts()
 	now := h.site.clock().UTC()
 	v.Form.Periods = periods(now, "/audit/reports/"+name, v.Form)
 	var found report.ListPage
 	if err == nil {
-		found, err = h.reports.List(r.Context(), name, report.ListQuery{Since: since, Until: until, Cursor: query.Get("after"), Count: true, Person: person})
+		found, err = h.reports.List(r.Context(), name, report.ListQuery{Since: since, Until: until, Cursor: query.Get("after"), Count: true, Person: person, AtLeast: v.Form.AtLeast})
 	}
 	detail, is := refused(err)
 	if failure != "" {
@@ -75,18 +77,24 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	v.Form.Since, v.Form.Until = "", "" // links have moments: the form shows days
 	fillPeriod(&v.Form, found.Since, found.Until)
 	v.Ready, v.Since, v.Until, v.Gaps = true, found.Since, found.Until, found.Gaps
-	v.Found, v.More = min(found.Found, report.ListCounted), found.Found > report.ListCounted
+	v.Found, v.More, v.Uncounted = min(found.Found, report.ListCounted), found.Found > report.ListCounted, found.Uncounted
 	listView(&v, found)
 	here := url.Values{"since": {found.Since.Format(time.RFC3339Nano)}, "until": {found.Until.Format(time.RFC3339Nano)}}
 	if person != "" {
 		here.Set("person", person)
 	}
-	if v.Decided {
+	if v.Form.AtLeast != "" {
+		here.Set("at_least", v.Form.AtLeast)
+	}
+	if name == approvalsReport {
 		told := url.Values{"since": {v.Form.Since}, "until": {v.Form.Until}}
 		if person != "" {
 			told.Set("by", v.Form.Query)
 		}
 		v.History = "/history?" + told.Encode()
+	}
+	if other := map[string]string{approvalsReport: report.AmountsList, report.AmountsList: approvalsReport}[name]; other != "" {
+		v.Beside = "/audit/reports/" + other + "?" + here.Encode()
 	}
 	v.Exact = views.Exact{Since: here.Get("since"), Until: here.Get("until")}
 	if query.Get("after") != "" {
@@ -105,13 +113,16 @@ func listView(v *views.ListReport, page report.ListPage) {
 	used := map[string]bool{}
 	for _, c := range page.Columns {
 		if c.Place == report.OwnColumn {
-			v.Heads = append(v.Heads, views.ListHead{Title: c.Title, Number: c.Kind == report.NumberCell || c.Kind == report.SecondsCell})
+			v.Heads = append(v.Heads, views.ListHead{Title: c.Title, Number: c.Kind == report.NumberCell || c.Kind == report.SecondsCell || c.Kind == report.AmountCell})
 		}
 	}
 	for _, row := range page.Rows {
 		var cells []views.ListCell
 		for _, c := range page.Columns {
 			part := listPart(c, row[c.Name])
+			if c.Kind == report.AmountCell && part.Text != "" {
+				part.Text = strings.TrimSpace(part.Text + " " + row["currency"])
+			}
 			switch {
 			case c.Place == report.OwnColumn:
 				cells = append(cells, views.ListCell{Part: part})
@@ -145,6 +156,8 @@ func listPart(c report.ListColumn, value string) views.ListPart {
 		part.Text, part.Term = reportWord(value), true
 	case report.ApprovalCell:
 		part.Href = "/approvals/" + url.PathEscape(value)
+	case report.AmountCell:
+		part.Text = stakes.Grouped(value)
 	case report.EventCell:
 		part.Text, part.Href = "event", eventURL(value)
 	case report.TextCell, report.NumberCell:
@@ -193,6 +206,9 @@ func periods(now time.Time, path string, chosen views.ReportForm) []views.Period
 		if chosen.Person != "" {
 			q.Set("person", chosen.Person)
 		}
+		if chosen.AtLeast != "" {
+			q.Set("at_least", chosen.AtLeast)
+		}
 		links = append(links, views.PeriodLink{Label: one.label, URL: path + "?" + q.Encode(), Here: chosen.Since == day(one.first) && chosen.Until == day(one.last)})
 	}
 	return links
@@ -204,7 +220,7 @@ func (h *reportHandler) listFile(w http.ResponseWriter, r *http.Request, p engin
 	name := r.PathValue("name")
 	file := newDownload(w, "text/csv; charset=utf-8", "holdpoint-"+name+".csv")
 	if err == nil {
-		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until, Person: r.PostForm.Get("person")}, file, file.Flush)
+		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until, Person: r.PostForm.Get("person"), AtLeast: r.PostForm.Get("at_least")}, file, file.Flush)
 	}
 	if detail, is := refused(err); is && !file.begun {
 		return h.showList(w, r, p, r.PostForm, detail)

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,8 @@ func TestListReportPages(t *testing.T) {
 				row[column.Name] = "2026-11-02T10:30:00.5Z"
 			case report.SecondsCell, report.NumberCell:
 				row[column.Name] = "7384.000"
+			case report.AmountCell:
+				row[column.Name] = "1234567.50"
 			case report.TermCell:
 				row[column.Name] = l.Terms[0].Word
 			case report.TextCell, report.ApprovalCell, report.EventCell:
@@ -41,13 +44,19 @@ func TestListReportPages(t *testing.T) {
 		}
 		r.list = report.ListPage{Rows: []map[string]string{row, {}}, Found: 2, NextCursor: "more", Gaps: []string{"The log begins at noon."}}
 		page := c.signIn("aude@example.com").get("/audit/reports/" + l.Name + "?since=2026-11-01&until=2026-11-05")
-		page.want(t, http.StatusOK, "<caption", `scope="col"`, `scope="row"`, `data-testid="list-export"`, `value="2026-11-05"`, "2 Nov 2026, 10:30:00 UTC", l.Terms[0].Means, "The log begins at noon.", "after=more",
+		page.want(t, http.StatusOK, "<caption", `scope="col"`, `scope="row"`, `data-testid="list-export"`, `value="2026-11-05"`, l.Terms[0].Means, "The log begins at noon.", "after=more",
 			"GET /v1/audit/reports/"+l.Name+"?since=2026-11-01T00%3A00%3A00Z&amp;until=2026-11-06T00%3A00%3A00Z", "2 rows")
+		if slices.ContainsFunc(l.Columns, func(c report.ListColumn) bool { return c.Kind == report.TimeCell }) {
+			page.want(t, http.StatusOK, "2 Nov 2026, 10:30:00 UTC")
+		}
 		if strings.Contains(page.body, "<b>") || strings.Contains(page.body, "\u202e") || strings.Contains(page.body, "0001-01-01") {
 			t.Errorf("%s: a value is markup, turns the text around, or is a time that there is not", l.Name)
 		}
 		if q := r.listed[len(r.listed)-1]; q.Since != time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) || q.Until != time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC) || !q.Count {
 			t.Errorf("%s: asked for %+v", l.Name, q)
+		}
+		if has := strings.Contains(page.body, "1,234,567.50 &lt;b&gt;currency") && strings.Contains(page.body, `name="at_least"`); has != l.OfAmounts() {
+			t.Errorf("%s: has amounts: %t", l.Name, has)
 		}
 		r.list.Person = &report.ListPerson{ID: "usr_ada", Name: "Ada <Archer>", Email: "ada@example.com"}
 		of := c.get("/audit/reports/" + l.Name + "?since=2026-11-01&until=2026-11-05&person=+ada")
@@ -64,6 +73,27 @@ func TestListReportPages(t *testing.T) {
 		r.list, r.broken = report.ListPage{}, nil
 		c.get("/audit/reports/"+l.Name).want(t, http.StatusOK, `data-testid="list-empty"`, l.None, "0 rows")
 	}
+}
+
+// TestListReportOfAmounts: the least amount goes with every way on, and the sums lead to the
+// approvals and back.
+func TestListReportOfAmounts(t *testing.T) {
+	c, r := startReports(t)
+	c.signIn("aude@example.com")
+	r.list = report.ListPage{Uncounted: true, NextCursor: "more", Rows: []map[string]string{{"amount": "1000.00", "currency": "EUR"}, {"amount_note": "erased"}}}
+	page := c.get("/audit/reports/approvals?since=2026-11-01&until=2026-11-05&at_least=+1000+EUR")
+	page.want(t, http.StatusOK, "2 rows on this page", "1,000.00 EUR", "erased", `name="at_least" value="1000 EUR"`, `type="hidden" name="at_least" value="1000 EUR"`, "after=more&amp;at_least=1000+EUR",
+		`href="/audit/reports/amounts?at_least=1000+EUR&amp;since=2026-11-01T00`, "at_least=1000+EUR&amp;since=2026-11-15", "GET /v1/audit/reports/approvals?at_least=1000+EUR")
+	if q := r.listed[len(r.listed)-1]; q.AtLeast != "1000 EUR" {
+		t.Errorf("asked for %+v", q)
+	}
+	c.get("/audit/reports/amounts?since=2026-11-01&until=2026-11-05&at_least=5").want(t, http.StatusOK, `href="/audit/reports/approvals?at_least=5&amp;since=2026-11-01T00`)
+	c.do("POST", "/audit/reports/amounts/export", url.Values{"at_least": {"5 USD"}}).want(t, http.StatusOK)
+	if q := r.listed[len(r.listed)-1]; q.AtLeast != "5 USD" {
+		t.Errorf("exported %+v", q)
+	}
+	r.broken = &access.Refusal{Kind: access.Invalid, Code: "bad_amount", Detail: "Write the least amount such as 1000."}
+	c.get("/audit/reports/amounts?at_least=x").want(t, http.StatusUnprocessableEntity, "Write the least amount such as 1000.", `name="at_least" value="x"`)
 }
 
 func TestListReportPeriods(t *testing.T) {

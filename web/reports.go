@@ -81,7 +81,7 @@ func fillPeriod(f *views.ReportForm, since, until time.Time) {
 // jsonURL is where a report is as JSON, of the same moment and period.
 func jsonURL(path string, f views.ReportForm, since, until time.Time) string {
 	q := url.Values{}
-	for name, value := range map[string]string{"at": f.At, "zone": f.Zone, "person": f.Person, "since": since.Format(time.RFC3339), "until": until.Format(time.RFC3339)} {
+	for name, value := range map[string]string{"at": f.At, "zone": f.Zone, "person": f.Person, "at_least": f.AtLeast, "since": since.Format(time.RFC3339), "until": until.Format(time.RFC3339)} {
 		if value != "" {
 			q.Set(name, value)
 		}

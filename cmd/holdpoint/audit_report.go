@@ -15,33 +15,40 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"holdpoint/engine/stakes"
 	"holdpoint/internal/access"
 	"holdpoint/internal/config"
 	"holdpoint/internal/report"
+	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
 
 type auditReport struct {
-	Data   string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
-	Name   string `arg:"" optional:"" help:"Which report; without it they are listed, each with the question that it answers."`
-	Period string `help:"A year, quarter, month or day, in UTC: 2026, 2026-Q3, 2026-09 or 2026-09-30." placeholder:"PERIOD"`
-	Since  string `help:"From this day or time on, such as 2026-07-01 (UTC); thirty days before --until when left out." placeholder:"TIME"`
-	Until  string `help:"Before this day or time; now when left out." placeholder:"TIME"`
-	Person string `help:"About this person, by id, address or name; of approvals, those that they decided." placeholder:"PERSON"`
-	Format string `default:"table" enum:"table,csv,json" help:"table for people; csv, the file that the console gives; json, one object a line."`
-	Output string `short:"o" type:"path" default:"-" help:"New file to write; - for standard output." placeholder:"FILE"`
+	Data    string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
+	Name    string `arg:"" optional:"" help:"Which report; without it they are listed, each with the question that it answers."`
+	Period  string `help:"A year, quarter, month or day, in UTC: 2026, 2026-Q3, 2026-09 or 2026-09-30." placeholder:"PERIOD"`
+	Since   string `help:"From this day or time on, such as 2026-07-01 (UTC); thirty days before --until when left out." placeholder:"TIME"`
+	Until   string `help:"Before this day or time; now when left out." placeholder:"TIME"`
+	Person  string `help:"About this person, by id, address or name; of approvals, those that they decided." placeholder:"PERSON"`
+	AtLeast string `help:"Of approvals and amounts: what is about as much as this or more, such as 1000 (of each currency) or '1000 EUR'." placeholder:"AMOUNT"`
+	Format  string `default:"table" enum:"table,csv,json" help:"table for people; csv, the file that the console gives; json, one object a line."`
+	Output  string `short:"o" type:"path" default:"-" help:"New file to write; - for standard output." placeholder:"FILE"`
 }
 
 // Help is shown by "holdpoint audit report --help".
 func (auditReport) Help() string {
 	return `The same rows as the console's pages under Audit → Reports and the API
-(docs/compliance.md). That somebody has taken a CSV file is an event of the log.
+(docs/compliance.md). That somebody has taken a CSV file is an event of the log, and
+so is that they were given amounts. Those of approvals and amounts are read out of the
+sealed arguments, by the data key; without it they are blank.
 
 Examples:
   holdpoint audit report --data .holdpoint
   holdpoint audit report roles --data .holdpoint --period 2026-Q3
   holdpoint audit report approvals --person ada@example.com
-  holdpoint audit report approvals --since 2026-07-01 --until 2026-10-01 --format csv -o approvals.csv`
+  holdpoint audit report approvals --since 2026-07-01 --until 2026-10-01 --format csv -o approvals.csv
+  holdpoint audit report approvals --period 2026-Q3 --at-least '10000 EUR'
+  holdpoint audit report amounts --period 2026-Q3`
 }
 
 func (a *auditReport) Run(ctx context.Context, c *cli) error {
@@ -60,7 +67,7 @@ func (a *auditReport) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.open(ctx, c)
+	s, sealer, err := a.open(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -80,12 +87,15 @@ func (a *auditReport) Run(ctx context.Context, c *cli) error {
 		}
 	}
 	out := bufio.NewWriter(file)
-	r := report.Reports{Store: s}
+	r := report.Reports{Store: s, Sealer: sealer}
+	if l.OfAmounts() && sealer == nil {
+		fmt.Fprintln(terminalError, "careful: there is no data key here, so amounts are blank: set HOLDPOINT_DATA_KEY_FILE, or ask a server")
+	}
 	switch a.Format {
 	case "csv":
 		err = r.ExportList(ctx, by, a.Name, q, out, out.Flush)
 	case "json":
-		err = a.rows(ctx, r, q, func(_ report.ListPage, rows []map[string]string) error {
+		err = a.rows(ctx, r, by, q, func(_ report.ListPage, rows []map[string]string) error {
 			for _, row := range rows {
 				if err := json.NewEncoder(out).Encode(row); err != nil {
 					return err
@@ -94,7 +104,7 @@ func (a *auditReport) Run(ctx context.Context, c *cli) error {
 			return nil
 		})
 	default:
-		err = a.table(ctx, r, l, q, out)
+		err = a.table(ctx, r, by, l, q, out)
 	}
 	if err == nil {
 		err = out.Flush()
@@ -125,7 +135,7 @@ var quarter = regexp.MustCompile(`^(\d{4})-?[Qq]([1-4])$`)
 
 // query is the period that was asked for.
 func (a *auditReport) query() (q report.ListQuery, err error) {
-	q.Person = a.Person
+	q.Person, q.AtLeast = a.Person, a.AtLeast
 	if a.Period != "" && (a.Since != "" || a.Until != "") {
 		return q, errors.New("give either --period, or --since and --until")
 	}
@@ -163,30 +173,42 @@ func period(text string) (since, until time.Time, err error) {
 	return since, until, fmt.Errorf("--period: want a year, quarter, month or day such as 2026, 2026-Q3, 2026-09 or 2026-09-30, got %q", text)
 }
 
-// open opens the database as the role that only reads and appends.
-func (a *auditReport) open(ctx context.Context, c *cli) (*store.Store, error) {
+// open opens the database as the role that only reads and appends, with what opens arguments
+// where that is here.
+func (a *auditReport) open(ctx context.Context, c *cli) (*store.Store, *seal.Sealer, error) {
 	var database string
+	var sealer *seal.Sealer
 	if a.Data != "" {
 		running, err := readDevFile(a.Data)
+		if err == nil {
+			sealer, err = devSealer(a.Data)
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		database = running.DatabaseURL
 	} else {
 		cfg, err := c.load(config.Database)
+		if err == nil && cfg.DataKey != "" {
+			sealer, err = sealerOf(cfg.DataKey)
+		}
 		if err != nil {
-			return nil, orDataDir(err, "")
+			return nil, nil, orDataDir(err, "")
 		}
 		database = cfg.DatabaseURL
 	}
-	return openSchema(ctx, store.Config{URL: database, MaxConns: 4})
+	s, err := openSchema(ctx, store.Config{URL: database, MaxConns: 4})
+	return s, sealer, err
 }
 
 // rows goes through all pages of a report.
-func (a *auditReport) rows(ctx context.Context, r report.Reports, q report.ListQuery, each func(report.ListPage, []map[string]string) error) error {
+func (a *auditReport) rows(ctx context.Context, r report.Reports, by access.By, q report.ListQuery, each func(report.ListPage, []map[string]string) error) error {
 	q.Limit = report.MaxListPage
 	for {
 		page, err := r.List(ctx, a.Name, q)
+		if err == nil {
+			err = r.Told(ctx, by, q, page, a.Format)
+		}
 		if err != nil {
 			return err
 		}
@@ -210,7 +232,7 @@ func (a *auditReport) rows(ctx context.Context, r report.Reports, q report.ListQ
 
 // table writes a report for people: what belongs to another cell stands in it, and what is only in
 // files is left out.
-func (a *auditReport) table(ctx context.Context, r report.Reports, l report.List, q report.ListQuery, out *bufio.Writer) error {
+func (a *auditReport) table(ctx context.Context, r report.Reports, by access.By, l report.List, q report.ListQuery, out *bufio.Writer) error {
 	table := tabwriter.NewWriter(cautious{out}, 0, 0, 2, ' ', 0)
 	var heads []string
 	for _, c := range l.Columns {
@@ -220,7 +242,7 @@ func (a *auditReport) table(ctx context.Context, r report.Reports, l report.List
 	}
 	fmt.Fprintln(table, strings.Join(heads, "\t"))
 	n, used, about := 0, map[string]bool{}, ""
-	err := a.rows(ctx, r, q, func(page report.ListPage, rows []map[string]string) error {
+	err := a.rows(ctx, r, by, q, func(page report.ListPage, rows []map[string]string) error {
 		q.Since, q.Until = page.Since, page.Until
 		if page.Person != nil {
 			about = ", of " + cmp.Or(page.Person.Name, page.Person.Email, page.Person.ID)
@@ -236,6 +258,9 @@ func (a *auditReport) table(ctx context.Context, r report.Reports, l report.List
 				}
 				if at, err := time.Parse(time.RFC3339Nano, value); c.Kind == report.TimeCell && err == nil {
 					value = at.UTC().Format(time.RFC3339)
+				}
+				if c.Kind == report.AmountCell {
+					value = strings.TrimSpace(stakes.Grouped(value) + " " + row["currency"])
 				}
 				switch {
 				case c.Kind == report.EventCell || c.Place == report.InFile || c.Place == report.Below && (value == "" || len(cells) == 0):

@@ -171,7 +171,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	defer signingKeys()
 	administration := admin.New(admin.Config{Store: s, Hold: keeper.Hold, MailLink: mailLink(cfg), SCIM: directory(cfg), Refresh: keeper.Refresh, PublicURL: cfg.PublicURL, Roles: rolesInForce(keeper), AllowPrivate: cfg.AllowPrivate, PushKey: cfg.Pushes, PushPrivate: cfg.PushPrivate})
 	logged := auditlog.New(auditlog.Config{Store: s, Witnessed: cfg.LogWitnessed, Logger: log})
-	reports := report.Reports{Store: s, Judge: keeper.Judge}
+	reports := report.Reports{Store: s, Judge: keeper.Judge, Sealer: cfg.Sealer}
 	signIn := identity.NewSignIn(factors)
 	defer signIn.Flush()
 	byProvider, err := singleSignOn(cfg, s, signIn, administration, log)

@@ -30,13 +30,13 @@ func (s *draft) money(p piece, args, v canon.Value) {
 		return
 	}
 	code, wrong := currencyOf(p, args)
-	amount := grouped(text)
-	if p.format == "minor" && wrong == "" {
+	amount, units := grouped(text), p.format == "minor"
+	if units && wrong == "" {
 		digits, known := minorDigits[strings.ToUpper(code)]
 		if !known || strings.Contains(text, ".") {
 			wrong = "in the smallest unit of the currency"
 		} else {
-			amount = grouped(shift(text, digits))
+			amount, units = grouped(shift(text, digits)), false
 		}
 	}
 	if code != "" {
@@ -47,7 +47,7 @@ func (s *draft) money(p piece, args, v canon.Value) {
 		s.note(place, " ", wrong)
 	}
 	if s.Amount == "" {
-		s.Amount = amount
+		s.Amount, s.InUnits = amount, units
 	}
 }
 

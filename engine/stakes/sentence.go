@@ -54,8 +54,10 @@ type Sentence struct {
 	Parts  []Part
 	Danger Danger
 	Origin Origin
-	// Amount is the first amount of money in it, "" for none.
-	Amount string
+	// Amount is the first amount of money in it, "" for none. InUnits says that it is in the
+	// smallest unit of a currency of which it is not known how many make one.
+	Amount  string
+	InUnits bool
 	// Targets are whom or what the call is about: texts only.
 	Targets []Target
 	// Unsaid names arguments that are not in the sentence, the first of them, and

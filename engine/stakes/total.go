@@ -6,38 +6,69 @@ import (
 	"strings"
 )
 
-// Total adds amounts as sentences have them (Sentence.Amount), each currency on its own,
-// exactly: with as many digits behind the point as the longest of them has. without is
-// how many of them are no amounts.
-func Total(amounts []string) (totals []string, without int) {
-	type sum struct {
-		value  big.Rat
-		digits int
+// Sum is a sum of amounts of one currency, exact, with as many digits behind the point as
+// the longest of them has.
+type Sum struct {
+	value  big.Rat
+	digits int
+}
+
+// Add adds a number as ParseNumber takes it; ok is false, and nothing is added, where it
+// does not.
+func (s *Sum) Add(number string) (ok bool) {
+	value, ok := ParseNumber(number)
+	if ok {
+		s.value.Add(&s.value, value)
+		_, fraction, _ := strings.Cut(number, ".")
+		s.digits = max(s.digits, len(fraction))
 	}
-	sums := map[string]*sum{}
+	return ok
+}
+
+// String is the sum without grouping: "4600.50".
+func (s *Sum) String() string { return s.value.FloatString(s.digits) }
+
+// ParseNumber reads an amount without its currency, as people write one without grouping:
+// "1250.00".
+func ParseNumber(text string) (value *big.Rat, ok bool) {
+	if !decimal.MatchString(text) {
+		return nil, false
+	}
+	return new(big.Rat).SetString(text)
+}
+
+// Split takes an amount apart as sentences have it (Sentence.Amount): its number without
+// grouping, and its currency's code in capitals, "" where it has none.
+func Split(amount string) (number, currency string) {
+	number, code, _ := strings.Cut(amount, " ")
+	return strings.ReplaceAll(number, ",", ""), strings.ToUpper(code)
+}
+
+// Grouped writes a number with a comma between thousands.
+func Grouped(number string) string { return grouped(number) }
+
+// Total adds amounts as sentences have them (Sentence.Amount), each currency on its own,
+// exactly. without is how many of them are no amounts.
+func Total(amounts []string) (totals []string, without int) {
+	sums := map[string]*Sum{}
+	var codes []string
 	for _, amount := range amounts {
-		value, code, ok := amountOf(amount)
-		if !ok {
+		number, code := Split(amount)
+		s := sums[code]
+		if s == nil {
+			s = &Sum{}
+		}
+		if !s.Add(number) {
 			without++
 			continue
 		}
 		if sums[code] == nil {
-			sums[code] = &sum{}
+			sums[code], codes = s, append(codes, code)
 		}
-		s := sums[code]
-		s.value.Add(&s.value, value)
-		number, _, _ := strings.Cut(amount, " ")
-		_, fraction, _ := strings.Cut(number, ".")
-		s.digits = max(s.digits, len(fraction))
-	}
-	codes := make([]string, 0, len(sums))
-	for code := range sums {
-		codes = append(codes, code)
 	}
 	slices.Sort(codes)
 	for _, code := range codes {
-		text := grouped(sums[code].value.FloatString(sums[code].digits))
-		totals = append(totals, strings.TrimSuffix(text+" "+code, " "))
+		totals = append(totals, strings.TrimSuffix(grouped(sums[code].String())+" "+code, " "))
 	}
 	return totals, without
 }
@@ -107,11 +138,7 @@ func Larger(amount string, former []string) bool {
 
 // amountOf reads an amount as sentences have it.
 func amountOf(text string) (value *big.Rat, currency string, ok bool) {
-	number, code, _ := strings.Cut(text, " ")
-	number = strings.ReplaceAll(number, ",", "")
-	value = new(big.Rat)
-	if _, ok := value.SetString(number); !ok || !decimal.MatchString(number) {
-		return nil, "", false
-	}
-	return value, strings.ToUpper(code), true
+	number, code := Split(text)
+	value, ok = ParseNumber(number)
+	return value, code, ok
 }

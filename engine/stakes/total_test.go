@@ -3,6 +3,8 @@ package stakes
 import (
 	"slices"
 	"testing"
+
+	"holdpoint/engine/canon"
 )
 
 func TestLarger(t *testing.T) {
@@ -56,6 +58,38 @@ func TestRanges(t *testing.T) {
 	} {
 		if got := Ranges(test.amounts); !slices.Equal(got, test.want) {
 			t.Errorf("%q: %q, want %q", test.amounts, got, test.want)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for amount, want := range map[string][2]string{
+		"1,250.00 eur": {"1250.00", "EUR"}, "-5": {"-5", ""}, "99,999,999,999,999,999,999.99 JPY": {"99999999999999999999.99", "JPY"}, "": {"", ""},
+	} {
+		if number, currency := Split(amount); number != want[0] || currency != want[1] {
+			t.Errorf("%s: %q, %q", amount, number, currency)
+		}
+	}
+	var s Sum
+	for _, number := range []string{"0.1", "0.20", "100000000000000000000", "x", "1e5", "1,000"} {
+		s.Add(number)
+	}
+	if s.String() != "100000000000000000000.30" {
+		t.Errorf("got %s", s.String())
+	}
+}
+
+// TestInUnits: an amount in the smallest unit of a currency that is not known is said to be so.
+func TestInUnits(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"n":125000,"c":"EUR"}`: false, `{"n":125000,"c":"GLD"}`: true, `{"n":"12.5","c":"EUR"}`: true, `{"n":125000}`: true, `{"n":125000,"c":"euro"}`: true,
+	} {
+		args, err := canon.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := (Writer{}).Write("t", args, "Pay {n|minor:c}"); s.Amount == "" || s.InUnits != want {
+			t.Errorf("%s: %q, in units %t", text, s.Amount, s.InUnits)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func houseOn(t testing.TB, db *storetest.Database, r approval.Routing) *house {
 	}
 	h.Admin = admin.New(admin.Config{Store: s, Refresh: func(context.Context) { h.judgeBy(h.rules) }})
 	h.Log = auditlog.New(auditlog.Config{Store: s})
-	h.Reports = report.Reports{Store: s, Judge: h.judge.Load}
+	h.Reports = report.Reports{Store: s, Judge: h.judge.Load, Sealer: sealer}
 	h.populate()
 	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
 	t.Cleanup(h.checkWaiting)

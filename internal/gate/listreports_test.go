@@ -32,6 +32,9 @@ func TestListsHaveTheirColumns(t *testing.T) {
 	h.settle(denied.ID)
 	h.give("ben", "reviewer", "admin")
 	for _, l := range report.Lists() {
+		if l.Name == report.AmountsList { // it is added up here: TestAmountsOfAQuarter
+			continue
+		}
 		found, err := h.Store.Reports.List(ctx, store.ListQuery{List: l.Name, Since: h.now().Add(-time.Hour), Until: h.now().Add(time.Hour), Limit: 10, Admin: "admin", Auditor: "auditor"})
 		if err != nil {
 			t.Fatalf("%s: %v", l.Name, err)

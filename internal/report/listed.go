@@ -1,6 +1,10 @@
 package report
 
-import "slices"
+import (
+	"slices"
+
+	"holdpoint/internal/gate"
+)
 
 // Lists are the reports that are lists, in the order in which an auditor asks. Their SQL
 // is the store's, with columns of the same names in the same order.
@@ -31,7 +35,7 @@ func Lists() []List {
 			},
 		},
 		{
-			Name: "approvals", Title: "Approvals", Asks: "Every approval that ended: of which call, asked of which role, who decided, how long it took, and how it ended.",
+			Name: "approvals", Title: "Approvals", Asks: "Every approval that ended: of which call, asked of which role, who decided, how long it took, how it ended, and how much it was about.",
 			None: "No approval ended in this period.",
 			Columns: slices.Concat(
 				[]ListColumn{own("time", "Ended", TimeCell)}, call(),
@@ -40,7 +44,7 @@ func Lists() []List {
 					fileTime("proposed_at", "Proposed"),
 					own("seconds", "Took", SecondsCell), own("status", "Outcome", TermCell), own("decided", "Decided by", TermCell), below("decided_by", "Who decided", TextCell, ""),
 					file("decided_by_id", "Who decided, by id"), own("execution", "The call", TermCell),
-				}),
+				}, amount()),
 			Terms: append([]Term{
 				{"approved", "It may run once."},
 				{"denied", "It may not run."},
@@ -51,7 +55,23 @@ func Lists() []List {
 				{"rules", "By the rules alone: accepted when it was proposed, or refused when it was judged again."},
 				{"time", "By the deadline."},
 				{"requesting_side", "By the requesting side: it confirmed, or took it back."},
-			}, executionTerms()...),
+			}, slices.Concat(executionTerms(), amountTerms())...),
+		},
+		{
+			Name: AmountsList, Title: "Amounts", Asks: "How much was approved and how much was not, in each currency: in all, asked of which role, and decided by whom.",
+			None: "No approval ended in this period.",
+			Columns: slices.Concat(
+				[]ListColumn{own("of", "Of", TermCell), below("role", "Role", TextCell, "")}, person("Person"),
+				[]ListColumn{own("status", "Outcome", TermCell), own("approvals", "Approvals", NumberCell)}, amount()),
+			Terms: append([]Term{
+				{"all", "Each approval once."},
+				{"role", "Asked of this role. What was asked of two roles is in the rows of both: these do not add up to all."},
+				{"person", "Decided by this person. What two people decided is in the rows of both: these do not add up to all."},
+				{"approved", "They might run once."},
+				{"denied", "They might not run."},
+				{"expired", "Nobody decided in time."},
+				{"cancelled", "The requesting side took them back."},
+			}, amountTerms()...),
 		},
 		{
 			Name: "duties", Title: "Separation of duties", Asks: "Who has duties that should be apart, and who decided on what was their own.",
@@ -209,6 +229,23 @@ func byWhom() []ListColumn {
 
 func call() []ListColumn {
 	return []ListColumn{own("approval_id", "Approval", ApprovalCell), own("tool", "Tool", TextCell), file("agent_id", "Agent, by id"), below("agent", "Agent", TextCell, "by "), file("environment", "Environment")}
+}
+
+// amount are the columns of how much it is about, or of why that is not known.
+func amount() []ListColumn {
+	return []ListColumn{own("amount", "Amount", AmountCell), file("currency", "Currency"), below("amount_note", "Why there is no amount", TermCell, "")}
+}
+
+func amountTerms() []Term {
+	return []Term{
+		{noCurrency, "The call names no currency, so its amount is added to no other."},
+		{string(gate.AmountErased), "The arguments were erased, and the amount with them."},
+		{string(gate.AmountUntold), "No sentence is written for the tool, so nothing says which argument is an amount."},
+		{string(gate.AmountNone), "The call’s sentence has no amount, or the call gives none in its place."},
+		{string(gate.AmountInUnits), "It is in the smallest unit of a currency of which Holdpoint does not know how many make one."},
+		{string(gate.AmountUnreadable), "The sealed arguments cannot be read."},
+		{noKey, "The program that made this report has no data key, without which arguments are not read."},
+	}
 }
 
 func executionTerms() []Term {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"holdpoint/engine"
 	"holdpoint/engine/spreadsheet"
@@ -30,10 +31,7 @@ func (s Reports) ExportList(ctx context.Context, by access.By, name string, q Li
 	}
 	q.Since, q.Until = page.Since, page.Until
 	details := map[string]any{"as": ListFile, "report": name, "format": "csv", "since": page.Since, "until": page.Until}
-	if page.Person != nil { // no address or name: what is in the log stays there
-		q.Person = page.Person.ID
-		details["person"] = q.Person
-	}
+	s.narrowing(details, &q, page)
 	if err := s.recordList(ctx, by, "EXPORT_BEGUN", "Somebody exports a report.", details); err != nil {
 		return err
 	}
@@ -71,6 +69,32 @@ func (s Reports) ExportList(ctx context.Context, by access.By, name string, q Li
 	}
 	details["rows"], details["digest"] = rows, "sha256:"+hex.EncodeToString(sum.Sum(nil))
 	return s.recordList(context.WithoutCancel(ctx), by, "EXPORTED", "A report was exported.", details)
+}
+
+// narrowing adds to what an export tells to what the report is narrowed, and that it has amounts.
+func (Reports) narrowing(details map[string]any, q *ListQuery, page ListPage) {
+	if page.Person != nil { // no address or name: what is in the log stays there
+		q.Person = page.Person.ID
+		details["person"] = q.Person
+	}
+	if page.OfAmounts() {
+		details["amounts"] = true
+	}
+	if q.AtLeast != "" {
+		details["at_least"] = strings.TrimSpace(q.AtLeast)
+	}
+}
+
+// Told records that somebody takes along a page of a report that has amounts, which come out of
+// sealed arguments; of others there is nothing to record. When it has returned nil, the page
+// may be sent. format says as what.
+func (s Reports) Told(ctx context.Context, by access.By, q ListQuery, page ListPage, format string) error {
+	if !page.OfAmounts() || len(page.Rows) == 0 {
+		return nil
+	}
+	details := map[string]any{"as": ListFile, "report": page.Name, "format": format, "since": page.Since, "until": page.Until, "rows": len(page.Rows)}
+	s.narrowing(details, &q, page)
+	return s.recordList(ctx, by, "EXPORTED", "A report was exported.", details)
 }
 
 func (s Reports) recordList(ctx context.Context, by access.By, code, message string, details map[string]any) error {

@@ -25,7 +25,7 @@ type List struct {
 type ListColumn struct {
 	Name  string    `json:"name"`
 	Title string    `json:"title"`
-	Kind  CellKind  `json:"kind" enum:"text,time,number,seconds,term,approval,event"`
+	Kind  CellKind  `json:"kind" enum:"text,time,number,seconds,term,approval,event,amount"`
 	Place CellPlace `json:"-"`
 	// Lead stands before the value where it is shown below another one.
 	Lead string `json:"-"`
@@ -35,7 +35,8 @@ type ListColumn struct {
 type CellKind string
 
 // The kinds of cells. A time is RFC 3339 in UTC; an approval and an event are ids; a term
-// is one of List.Terms.
+// is one of List.Terms. An amount is a plain decimal, in the currency of the column that
+// is called so.
 const (
 	TextCell     CellKind = "text"
 	TimeCell     CellKind = "time"
@@ -44,6 +45,7 @@ const (
 	TermCell     CellKind = "term"
 	ApprovalCell CellKind = "approval"
 	EventCell    CellKind = "event"
+	AmountCell   CellKind = "amount"
 )
 
 // CellPlace says where a column is on the page.
@@ -72,6 +74,9 @@ type ListQuery struct {
 	// Person is the id, the address or the name of the one person whom the rows are to be
 	// about: in the report of approvals, who decided them. "" is everybody.
 	Person string
+	// AtLeast leaves out what is about less than an amount, "1000" or "1000 EUR": with a
+	// currency, also what is in another one. "" is everything.
+	AtLeast string
 }
 
 // ListPerson is whom the rows of a report are about.
@@ -93,8 +98,9 @@ type ListPage struct {
 	NextCursor string              `json:"next_cursor" doc:"Where the next page begins; \"\" at the end."`
 	Gaps       []string            `json:"gaps" doc:"What the log does not reach: sentences."`
 	// Found is how many rows there are, up to ListCounted; one more stands for more. It is
-	// there where it was asked for.
-	Found int `json:"-"`
+	// there where it was asked for, unless the rows are Uncounted.
+	Found     int  `json:"-"`
+	Uncounted bool `json:"-"`
 }
 
 // Bounds of lists.
@@ -119,10 +125,14 @@ func FindList(name string) (l List, ok bool) {
 }
 
 // OfPeople reports whether the list can be narrowed to one person.
-func (l List) OfPeople() bool { return store.ListOfPeople(l.Name) }
+func (l List) OfPeople() bool { return l.Name == AmountsList || store.ListOfPeople(l.Name) }
+
+// OfAmounts reports whether the list has amounts, which are read out of the sealed arguments.
+func (l List) OfAmounts() bool { return l.Name == AmountsList || l.Name == approvalsList }
 
 // List is a page of a report that is a list. Refusals are not_found (404), bad_cursor,
-// bad_query, those of periods and those of access.FindPerson.
+// bad_query, bad_amount, those of periods and those of access.FindPerson. Where the report has
+// amounts, whoever is given the page takes along what Told records.
 func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, error) {
 	l, ok := FindList(name)
 	if !ok {
@@ -160,22 +170,55 @@ func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, 
 		}
 		wanted.PersonID, page.Person = p.ID, &ListPerson{p.ID, p.Name, p.Email}
 	}
-	found, err := s.Store.Reports.List(ctx, wanted)
-	if errors.Is(err, store.ErrNotFound) {
-		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in this report. Start at its beginning."}
-	}
+	least, err := atLeast(l, q.AtLeast)
 	if err != nil {
 		return page, err
 	}
-	page.NextCursor, page.Rows = found.Next, make([]map[string]string, len(found.Rows))
-	for i, cells := range found.Rows {
-		page.Rows[i] = make(map[string]string, len(cells))
-		for n, name := range found.Columns {
-			page.Rows[i][name] = cells[n]
-		}
+	if least != nil {
+		page.Gaps = append(page.Gaps, "Calls whose amount is not known are left out here; the report of amounts counts them without it.")
 	}
-	if q.Count {
-		page.Found, err = s.Store.Reports.CountList(ctx, wanted, ListCounted)
+	switch {
+	case l.Name == AmountsList:
+		err = s.totals(ctx, &page, wanted, least, q.Count)
+	case least != nil:
+		err = s.narrowed(ctx, &page, wanted, least)
+	default:
+		err = s.listed(ctx, &page, wanted, q.Count)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		err = errNoPlace
 	}
 	return page, err
+}
+
+var errNoPlace = &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in this report. Start at its beginning."}
+
+// listed fills in a page of what the store lists.
+func (s Reports) listed(ctx context.Context, page *ListPage, wanted store.ListQuery, count bool) error {
+	found, err := s.Store.Reports.List(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	page.NextCursor, page.Rows = found.Next, rowsOf(found)
+	if page.OfAmounts() {
+		if err := s.amounts(ctx, page.Rows); err != nil {
+			return err
+		}
+	}
+	if count {
+		page.Found, err = s.Store.Reports.CountList(ctx, wanted, ListCounted)
+	}
+	return err
+}
+
+// rowsOf are a listing's rows, by the columns' names.
+func rowsOf(found store.Listing) []map[string]string {
+	rows := make([]map[string]string, len(found.Rows))
+	for i, cells := range found.Rows {
+		rows[i] = make(map[string]string, len(cells))
+		for n, name := range found.Columns {
+			rows[i][name] = cells[n]
+		}
+	}
+	return rows
 }

@@ -31,6 +31,8 @@ type Listing struct {
 	Columns []string
 	Rows    [][]string
 	Next    string // "" where there are no more
+	// Places are cursors: for each row, where a page begins that goes on behind it.
+	Places []string
 }
 
 // List is a page of a report. A cursor that is not one of ours, and the name of no
@@ -52,21 +54,20 @@ func (s Reports) List(ctx context.Context, q ListQuery) (Listing, error) {
 		for _, f := range rows.FieldDescriptions()[2:] {
 			found.Columns = append(found.Columns, f.Name)
 		}
-		var last string
 		for rows.Next() {
 			values, err := rows.Values()
 			if err != nil {
 				return err
 			}
 			if len(found.Rows) == q.Limit {
-				found.Next = last
+				found.Next = found.Places[q.Limit-1]
 				break
 			}
 			row := make([]string, len(values)-2)
 			for i, v := range values[2:] {
 				row[i] = cell(v)
 			}
-			found.Rows, last = append(found.Rows, row), listPlace(values[0], values[1])
+			found.Rows, found.Places = append(found.Rows, row), append(found.Places, listPlace(values[0], values[1]))
 		}
 		rows.Close()
 		return rows.Err()

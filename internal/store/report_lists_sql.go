@@ -66,13 +66,13 @@ const rolesGiven = `SELECT ` + seqKey + ` || '/' || coalesce(one.n, 0) AS key, e
 	WHERE e.type = 'admin' AND e.outcome <> 'DENY' AND e.appended_at >= $3 AND e.appended_at < $2`
 
 // approvalsEnded are all approvals that ended. decided_by are those whose yes counted, or
-// who denied it.
+// who denied it. The amounts are in the sealed arguments: whoever may read those fills them in.
 const approvalsEnded = `SELECT a.id AS key, a.ended_at AS at,
 		a.ended_at AS time, ` + aboutCall + `, a.risk_domain, array_to_string(a.asked, ', ') AS roles, a.opened_at AS proposed_at,
 		extract(epoch FROM a.ended_at - a.opened_at)::float8 AS seconds, a.status,
 		CASE WHEN (a.final->>'broken')::boolean THEN 'break_glass' WHEN by.ids IS NOT NULL THEN 'people' WHEN a.terms ? 'accepted_as' OR a.status = 'denied' THEN 'rules'
 			WHEN a.status = 'expired' THEN 'time' ELSE 'requesting_side' END AS decided,
-		by.names AS decided_by, by.ids AS decided_by_id, a.execution
+		by.names AS decided_by, by.ids AS decided_by_id, a.execution, NULL::text AS amount, NULL::text AS currency, NULL::text AS amount_note
 	FROM approvals a LEFT JOIN agents agent ON agent.id = a.agent_id
 	LEFT JOIN LATERAL (SELECT string_agg(coalesce(nullif(p.name, ''), v.actor_id), ', ' ORDER BY v.seq) AS names, string_agg(v.actor_id, ', ' ORDER BY v.seq) AS ids
 		FROM (SELECT f.actor_id, min(f.seq) AS seq FROM facts f

@@ -27,15 +27,18 @@ type ListReport struct {
 	Rows  [][]ListCell
 	Terms []Term
 	// Found is how many rows there are; More says that there are more than are counted.
-	Found int
-	More  bool
+	// Uncounted says that it is not known how many there are besides those of the page.
+	Found           int
+	More, Uncounted bool
 	// OfPeople says that the report can be narrowed to a person, and Decided that this is who
-	// decided.
-	OfPeople, Decided bool
+	// decided. OfAmounts says that it has amounts.
+	OfPeople, Decided, OfAmounts bool
 	// Who is whom the rows are about, "" for everybody.
 	Who string
 	// History is where the same approvals are with what each call was to do, "" for none.
 	History string
+	// Beside is where the same approvals are added up, or those that were, "" for nowhere.
+	Beside string
 	// First and Next are addresses, or "".
 	First, Next string
 }
@@ -73,6 +76,9 @@ type Term struct{ Word, Means string }
 
 // listFound says how many rows a report has.
 func listFound(v ListReport) string {
+	if v.Uncounted {
+		return Plural(len(v.Rows), "row on this page", "rows on this page")
+	}
 	if v.More {
 		return "More than " + Thousands(v.Found) + " rows"
 	}

@@ -20,6 +20,8 @@ type ReportForm struct {
 	// Person is whom the rows of a list are about, by id, or what was written instead; "" for
 	// everybody.
 	Person string
+	// AtLeast is the least amount of a list's rows, "" for none.
+	AtLeast string
 	// Periods are those that are asked for most, as links.
 	Periods []PeriodLink
 	// Failure is why there is no report, or "".
