@@ -51,3 +51,38 @@ func TestDataKeysAreTaken(t *testing.T) {
 		}
 	}
 }
+
+// TestSealerOfSeveralKeys: commands that read recorded calls open those of every data key in the
+// file, also while they are being changed.
+func TestSealerOfSeveralKeys(t *testing.T) {
+	first, err := seal.ParseKeys(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := first.Sealer().Seal("apr_a", []byte("what was proposed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := seal.ParseKey(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := first.Add(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := both.SealWith(both.IDs()[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sealerOf(string(changed.Marshal()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Open("apr_a", box); err != nil || string(got) != "what was proposed" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := sealerOf(""); err == nil {
+		t.Error("no key is a key")
+	}
+}

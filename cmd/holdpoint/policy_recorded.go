@@ -73,9 +73,9 @@ func sealerOf(dataKey string) (*seal.Sealer, error) {
 	if dataKey == "" {
 		return nil, errors.New("data_key: it is missing, and recorded calls cannot be read without it")
 	}
-	key, err := seal.ParseKey(dataKey)
+	keys, err := seal.ParseKeys(dataKey)
 	if err != nil {
 		return nil, fmt.Errorf("data_key: %w", err)
 	}
-	return seal.New(key)
+	return keys.Sealer(), nil
 }
