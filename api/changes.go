@@ -46,6 +46,7 @@ type ChangePreview struct {
 	EffectiveFrom  *time.Time `json:"effective_from,omitempty"`
 	EffectiveUntil *time.Time `json:"effective_until,omitempty"`
 	Difference     string     `json:"difference" doc:"Unified, to what is in force."`
+	SignedBy       []string   `json:"signed_by,omitempty" doc:"The people whose keys have signed a policy, with which."`
 	Simulation     string     `json:"simulation,omitempty" doc:"What it would have made of recorded approvals."`
 }
 
@@ -65,6 +66,7 @@ type Edition struct {
 	ApprovalID string     `json:"approval_id,omitempty"`
 	Author     string     `json:"author,omitempty"`
 	ApprovedBy string     `json:"approved_by,omitempty"`
+	SignedBy   string     `json:"signed_by,omitempty" doc:"The people whose keys had signed it when it came into force."`
 	Reason     string     `json:"reason,omitempty"`
 }
 
@@ -155,7 +157,7 @@ func (a adminDoor) previewChange(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := ChangePreview{Version: r.Version, FormerVersion: r.Former, Difference: r.Difference, Simulation: r.Simulation}
+	out := ChangePreview{Version: r.Version, FormerVersion: r.Former, Difference: r.Difference, Simulation: r.Simulation, SignedBy: r.SignedBy}
 	if !r.From.IsZero() {
 		out.EffectiveFrom = &r.From
 	}
@@ -192,7 +194,7 @@ func (a adminDoor) listEditions(c *call) error {
 	out := Editions{Editions: []Edition{}}
 	for _, e := range list {
 		out.Editions = append(out.Editions, Edition{
-			Version: e.Version, Digest: e.Digest, From: e.From.UTC(), Until: e.Until, Approved: e.Approved, ApprovalID: e.ApprovalID, Author: e.Author, ApprovedBy: e.ApprovedBy, Reason: e.Reason,
+			Version: e.Version, Digest: e.Digest, From: e.From.UTC(), Until: e.Until, Approved: e.Approved, ApprovalID: e.ApprovalID, Author: e.Author, ApprovedBy: e.ApprovedBy, SignedBy: e.SignedBy, Reason: e.Reason,
 		})
 	}
 	return ok(c, out)

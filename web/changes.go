@@ -122,7 +122,7 @@ func (h *changeHandler) propose(w http.ResponseWriter, r *http.Request, p engine
 	} else if err == nil {
 		var seen gate.RuleChange
 		if seen, err = h.changes.Preview(r.Context(), what); err == nil {
-			v.Seen = &views.SeenChange{Version: seen.Version, Former: seen.Former, From: seen.From, Until: seen.Until, Difference: coloured(seen.Difference), Simulation: seen.Simulation}
+			v.Seen = &views.SeenChange{Version: seen.Version, Former: seen.Former, From: seen.From, Until: seen.Until, Difference: coloured(seen.Difference), Simulation: seen.Simulation, SignedBy: strings.Join(seen.SignedBy, ", ")}
 			return h.site.render(w, r, http.StatusOK, views.ProposeChangePage(v))
 		}
 	}
@@ -171,7 +171,7 @@ func (h *changeHandler) history(w http.ResponseWriter, r *http.Request, p engine
 	}
 	for i, e := range list {
 		row := views.EditionRow{
-			Version: e.Version, Digest: e.Digest, From: e.From, Until: e.Until, Author: e.Author, ApprovedBy: e.ApprovedBy, Reason: e.Reason, Alone: e.Approved == "nobody_asked",
+			Version: e.Version, Digest: e.Digest, From: e.From, Until: e.Until, Author: e.Author, ApprovedBy: e.ApprovedBy, SignedBy: e.SignedBy, Reason: e.Reason, Alone: e.Approved == "nobody_asked",
 		}
 		if e.ApprovalID != "" {
 			row.ApprovalURL = cardURL(e.ApprovalID)

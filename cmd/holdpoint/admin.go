@@ -73,7 +73,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 		if err != nil {
 			return nil, err
 		}
-		cfg.URL, c.routing, c.publicURL = running.DatabaseAdminURL, settings.Routing, running.URL
+		cfg.URL, c.routing, c.publicURL, c.environment = running.DatabaseAdminURL, settings.Routing, running.URL, devEnvironment
 		c.mailLink = mailLink(settings)
 		return openOwn(ctx, cfg)
 	}
@@ -85,7 +85,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 	if err != nil {
 		return nil, orDataDir(err, "")
 	}
-	cfg.URL, c.routing, c.publicURL = settings.DatabaseAdminURL, settings.Routing, settings.PublicURL
+	cfg.URL, c.routing, c.publicURL, c.environment = settings.DatabaseAdminURL, settings.Routing, settings.PublicURL, settings.Environment
 	c.mailLink = mailLink(settings)
 	if seals {
 		cfg.Sealer, c.allowPrivate = settings.Sealer, settings.AllowPrivate
@@ -134,6 +134,9 @@ func devPrivate(dir string) ([]netip.Prefix, error) {
 	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, devNetworks...)
 	return cfg.PrivateNetworks()
 }
+
+// devEnvironment is the setting environment of "holdpoint dev".
+const devEnvironment = "dev"
 
 // devSettings are those of a data directory's serve and worker, unchecked.
 func devSettings(dir string) (config.Config, error) {

@@ -20,16 +20,16 @@ import (
 )
 
 type changesCommand struct {
-	Require changesRequire `cmd:"" help:"Have people approve every change of the policy, of tool contracts, roles, routing, settings, endpoints or retention, from now on."`
-	Free    changesFree    `cmd:"" help:"Let such changes come into force at once again."`
-	List    changesList    `cmd:"" help:"List the changes that people have to approve, and who."`
+	Require changesRequire `cmd:"" help:"Have people approve every change of the policy, of tool contracts, roles, routing, settings, endpoints or retention, or sign every policy, from now on."`
+	Free    changesFree    `cmd:"" help:"Let such changes come into force at once, or policies unsigned, again."`
+	List    changesList    `cmd:"" help:"List the changes that people have to approve or sign, and who."`
 }
 
 type changesRequire struct {
 	where
-	Kind      string          `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention" help:"policy, contracts, roles, routing, settings, endpoints or retention."`
-	Role      string          `required:"" help:"Role whose people approve." placeholder:"ROLE"`
-	Needed    int             `help:"How many of them, beside the author." default:"1" placeholder:"N"`
+	Kind      string          `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention,signatures" help:"policy, contracts, roles, routing, settings, endpoints, retention; or signatures."`
+	Role      string          `required:"" help:"Role whose people approve, or sign." placeholder:"ROLE"`
+	Needed    int             `help:"How many of them: beside the author, where they approve." default:"1" placeholder:"N"`
 	Deny      int             `help:"How many have to say no; the first no when left out." placeholder:"N"`
 	ExpiresIn time.Duration   `help:"How long a change waits before it lapses; 72h when left out." placeholder:"DURATION"`
 	Signed    bool            `help:"Only votes count that the voter's own passkey has signed."`
@@ -55,19 +55,28 @@ other roles it does not give any more. Changes by “holdpoint apply” wait tog
 A changed policy_file is proposed by itself. Nobody knows who has written it, so one
 person more has to approve it; “holdpoint policy propose --author” names somebody.
 
+With signatures, no policy comes into force, by a file, a command or an approval, that has
+not the signatures of so many people with the role (“holdpoint policy signer”, “holdpoint
+policy sign --key”). The policy in force has to have them already. Every serve and worker
+checks them before it judges by a policy.
+
 The database enforces it: serve and worker cannot put anything else in force. It takes
 the login that owns the database to change this, or to go round it in an emergency
 (“holdpoint policy activate”), and that is on record.
 
 Example:
   holdpoint changes require policy --role policy-owner --needed 1 --expires-in 48h
-  holdpoint changes require roles --role access-owner --by-group reviewer`
+  holdpoint changes require roles --role access-owner --by-group reviewer
+  holdpoint changes require signatures --role policy-owner --needed 2`
 }
 
 func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 	a, by, err := r.administration(ctx, c)
 	if err != nil {
 		return err
+	}
+	if r.Kind == store.SignaturesRule {
+		return r.signatures(ctx, c, by)
 	}
 	if r.ExpiresIn == 0 {
 		r.ExpiresIn = admin.DefaultExpiry
@@ -99,9 +108,34 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
+// signatures has policies come into force with the signatures of people only.
+func (r *changesRequire) signatures(ctx context.Context, c *cli, by access.By) error {
+	if r.Deny != 0 || r.ExpiresIn != 0 || r.Signed || len(r.Reminder)+len(r.ByGroup) > 0 {
+		return errors.New("signatures take --role and --needed, and nothing else: nothing waits")
+	}
+	s := c.opened
+	rule := approval.Rule{Role: r.Role, Needed: r.Needed}
+	if err := rules.RequireSignatures(ctx, s, by, c.environment, rule); err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "a policy takes the signatures of %d × %s for the environment %q from now on\n", rule.Needed, rule.Role, c.environment)
+	in, err := s.Rules.Signing(ctx)
+	if err != nil {
+		return err
+	}
+	if n := len(rules.Able(in)); n <= rule.Needed {
+		fmt.Fprintf(terminal, "careful: people with the role %s who have a key that signs: only %d. When one leaves, no policy can follow (“holdpoint policy signer add”)\n", rule.Role, n)
+	}
+	active, _, err := s.Rules.ActiveDocuments(ctx)
+	if _, there := active[store.PolicyDocument]; err == nil && !there {
+		fmt.Fprintln(terminal, "careful: no policy is in force, and every call is refused until one is that has them")
+	}
+	return err
+}
+
 type changesFree struct {
 	where
-	Kind   string `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention" help:"policy, contracts, roles, routing, settings, endpoints or retention."`
+	Kind   string `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention,signatures" help:"policy, contracts, roles, routing, settings, endpoints, retention; or signatures."`
 	Reason string `required:"" help:"Why, for the audit log." placeholder:"TEXT"`
 }
 
@@ -120,6 +154,10 @@ func (f *changesFree) Run(ctx context.Context, c *cli) error {
 	}
 	if err := a.Changes.NoApproval(ctx, by, f.Kind, f.Reason); err != nil {
 		return plain(err)
+	}
+	if f.Kind == store.SignaturesRule {
+		fmt.Fprintln(terminal, "policies come into force without the signatures of people again")
+		return nil
 	}
 	fmt.Fprintf(terminal, "changes of %s come into force at once again\n", store.ChangeWords(f.Kind))
 	return nil
@@ -160,6 +198,10 @@ func (l *changesList) Run(ctx context.Context, c *cli) error {
 	fmt.Fprintln(table, "CHANGES OF\tWAIT FOR\tAT MOST\tSIGNED\tSINCE\tBY")
 	for _, kind := range slices.Sorted(maps.Keys(guards)) {
 		g := guards[kind]
+		if kind == store.SignaturesRule {
+			fmt.Fprintf(table, "%s\t%d × %s\t-\t-\t%s\t%s\n", kind, g.Rule.Needed, g.Rule.Role, g.SetAt.Format(time.RFC3339), g.SetBy)
+			continue
+		}
 		fmt.Fprintf(table, "%s\t%d × %s\t%s\t%t\t%s\t%s\n", kind, g.Rule.Needed, g.Rule.Role, time.Duration(g.Rule.ExpiresIn), g.Rule.Signed, g.SetAt.Format(time.RFC3339), g.SetBy)
 	}
 	return table.Flush()
@@ -295,7 +337,7 @@ func (w where) rules(ctx context.Context, c *cli) (*store.Store, *rules.Keeper, 
 	var err error
 	if w.Data != "" {
 		if settings, err = devSettings(w.Data); err == nil {
-			settings.Environment = "dev"
+			settings.Environment = devEnvironment
 			settings.Sealer, err = devSealer(w.Data)
 		}
 	} else {

@@ -255,7 +255,7 @@ func (m *machine) config(temporal string) (config.Config, error) {
 	if cfg.ContractsFile == "" && !missing(m.dir, contractsFile) {
 		cfg.ContractsFile = filepath.Join(m.dir, contractsFile)
 	}
-	cfg.Listen, cfg.PublicURL, cfg.Issuer, cfg.Environment = m.listener.Addr().String(), m.url, "urn:holdpoint:dev", "dev"
+	cfg.Listen, cfg.PublicURL, cfg.Issuer, cfg.Environment = m.listener.Addr().String(), m.url, "urn:holdpoint:dev", devEnvironment
 	cfg.DatabasePeopleURL = m.postgres.URL(peopleRole, m.state.PeoplePassword, "holdpoint")
 	cfg.DatabaseURL, cfg.TemporalAddress, cfg.TemporalNamespace = m.runtimeURL(), temporal, "holdpoint"
 	// Receivers that somebody tries things with run on this machine.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace/noop"
@@ -18,6 +19,7 @@ import (
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/rules"
 	"holdpoint/internal/sso"
 	"holdpoint/internal/store"
 )
@@ -249,8 +251,10 @@ func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config,
 		return // the contract alone decides about its events, and nothing else is allowed
 	}
 	what := "policy"
+	var b *policy.Bundle
 	if err == nil {
-		b, problems := policy.Load(doc.Body, policy.Options{Now: time.Now(), Secret: []byte(cfg.PolicySecret), FormerSecret: []byte(cfg.FormerPolicySecret), Reviewers: gate.Reviewers(people), Calendars: cfg.Routing.Knows})
+		var problems []policy.Problem
+		b, problems = policy.Load(doc.Body, policy.Options{Now: time.Now(), Secret: []byte(cfg.PolicySecret), FormerSecret: []byte(cfg.FormerPolicySecret), Reviewers: gate.Reviewers(people), Calendars: cfg.Routing.Knows})
 		if policy.HasErrors(problems) {
 			err = errors.New(problems[0].String())
 		} else {
@@ -265,6 +269,36 @@ func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config,
 		}
 	}
 	d.say(what, err, "holdpoint policy check FILE says more; a newer version in policy_file comes into force by itself.")
+	if err == nil {
+		d.signers(ctx, s, cfg.Environment, b, doc)
+	}
+}
+
+// signers looks at whose keys have signed the policy in force, and who could sign the next one.
+func (d *checkup) signers(ctx context.Context, s *store.Store, environment string, b *policy.Bundle, doc store.Document) {
+	in, err := s.Rules.Signing(ctx)
+	if err == nil && in.Rule == nil {
+		return
+	}
+	what := "signatures of people on the policy"
+	if err == nil {
+		var names []string
+		for _, one := range rules.SignersOf(b, environment, in) {
+			name := one.Name()
+			if one.Why != "" {
+				name += " (" + one.Why + ")"
+			}
+			names = append(names, name)
+		}
+		what += ": " + strings.Join(names, ", ")
+		err = rules.StillSigned(b, environment, doc, in)
+	}
+	if !d.say(what, err, "Every call is refused. Sign it and put it in force again; in an emergency: holdpoint changes free signatures.") {
+		return
+	}
+	if able, needed := rules.Able(in), in.Rule.Rule.Needed; len(able) < needed {
+		d.warn("enough people to sign the next policy", fmt.Sprintf("it takes %d × %s, and %d can (%s)", needed, in.Rule.Rule.Role, len(able), strings.Join(able, ", ")), "What is in force goes on until it expires. Register keys: holdpoint policy signer add EMAIL --key FILE.pub")
+	}
 }
 
 func (d *checkup) temporal(ctx context.Context, cfg config.Config) {

@@ -79,6 +79,8 @@ type cli struct {
 	// routing is that of the settings, and publicURL where people reach the console.
 	routing   approval.Routing
 	publicURL string
+	// environment is that of the settings: where approved calls run.
+	environment string
 	// mailLink sends links by which people set a password; nil without a mail server.
 	mailLink func(ctx context.Context, to, link string, until time.Time) error
 }

@@ -17,14 +17,15 @@ import (
 )
 
 type policyCommand struct {
-	Check    policyCheck    `cmd:"" help:"Say what is wrong with policies, and what is probably not meant."`
-	Test     policyTests    `cmd:"" help:"Run files of policy tests."`
-	Explain  policyExplain  `cmd:"" help:"Show what a policy makes of one call, rule by rule."`
-	Simulate policySimulate `cmd:"" help:"Show what a new policy would change for past calls."`
-	Propose  policyPropose  `cmd:"" help:"Have people approve a policy before it comes into force."`
-	Activate policyActivate `cmd:"" help:"Put a policy in force without asking anybody, in an emergency."`
-	Sign     policySign     `cmd:"" help:"Put a signature into a policy."`
-	Verify   policyVerify   `cmd:"" help:"Check a policy's signature."`
+	Check    policyCheck         `cmd:"" help:"Say what is wrong with policies, and what is probably not meant."`
+	Test     policyTests         `cmd:"" help:"Run files of policy tests."`
+	Explain  policyExplain       `cmd:"" help:"Show what a policy makes of one call, rule by rule."`
+	Simulate policySimulate      `cmd:"" help:"Show what a new policy would change for past calls."`
+	Propose  policyPropose       `cmd:"" help:"Have people approve a policy before it comes into force."`
+	Activate policyActivate      `cmd:"" help:"Put a policy in force without asking anybody, in an emergency."`
+	Sign     policySign          `cmd:"" help:"Put a signature into a policy: of a person's key, or with the shared secret."`
+	Verify   policyVerify        `cmd:"" help:"Check a policy's signatures."`
+	Signer   policySignerCommand `cmd:"" help:"Register, list and revoke the keys with which people sign policies."`
 }
 
 // complain prints an error as main does, for commands that end with a code of

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,18 +41,20 @@ Examples:
 
 // policyReport is what --json prints for a file.
 type policyReport struct {
-	File        string           `json:"file"`
-	Valid       bool             `json:"valid"`
-	Version     string           `json:"version,omitempty"`
-	Digest      string           `json:"digest,omitempty"`
-	Rules       int              `json:"rules,omitempty"`
-	Default     string           `json:"default,omitempty"`
-	Roles       []string         `json:"roles,omitempty"`
-	GeneratedAt *time.Time       `json:"generated_at,omitempty"`
-	ExpiresAt   *time.Time       `json:"expires_at,omitempty"`
-	Signed      bool             `json:"signed"`
-	Problems    []policy.Problem `json:"problems"`
-	Error       string           `json:"error,omitempty"`
+	File        string     `json:"file"`
+	Valid       bool       `json:"valid"`
+	Version     string     `json:"version,omitempty"`
+	Digest      string     `json:"digest,omitempty"`
+	Rules       int        `json:"rules,omitempty"`
+	Default     string     `json:"default,omitempty"`
+	Roles       []string   `json:"roles,omitempty"`
+	GeneratedAt *time.Time `json:"generated_at,omitempty"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty"`
+	Signed      bool       `json:"signed"`
+	// SignedBy are the keys of people that have signed it, by environment.
+	SignedBy map[string][]string `json:"signed_by,omitempty"`
+	Problems []policy.Problem    `json:"problems"`
+	Error    string              `json:"error,omitempty"`
 }
 
 func (p *policyCheck) Run(ctx context.Context, c *cli) error {
@@ -121,6 +124,16 @@ func (r *policyReport) check(data []byte, o policy.Options, strict bool) exitCod
 		r.Valid, r.Version, r.Digest, r.Signed = true, b.Version, b.Digest, b.Signed
 		r.Rules, r.Default, r.Roles, r.GeneratedAt, r.ExpiresAt = len(b.Rules()), string(b.Default), b.Roles(), &b.GeneratedAt, &b.ExpiresAt
 	}
+	if b != nil {
+		for _, environment := range b.SignedEnvironments() {
+			for _, key := range b.SignedFor(environment) {
+				if r.SignedBy == nil {
+					r.SignedBy = map[string][]string{}
+				}
+				r.SignedBy[environment] = append(r.SignedBy[environment], key.Fingerprint)
+			}
+		}
+	}
 	r.Problems = append(r.Problems, problems...)
 	if b == nil || strict && len(problems) > 0 {
 		return exitInvalid
@@ -141,6 +154,9 @@ func (p *policyCheck) print(r policyReport, now time.Time) error {
 		signed := ""
 		if r.Signed {
 			signed = ", signed"
+		}
+		for _, environment := range slices.Sorted(maps.Keys(r.SignedBy)) {
+			signed += ", signed for " + environment + " by " + plural(len(r.SignedBy[environment]), "key")
 		}
 		fmt.Fprintf(terminal, "%s: version %s, %s, default %s, %s%s, %s\n", r.File, r.Version, plural(r.Rules, "rule"), r.Default,
 			left(&policy.Bundle{ExpiresAt: *r.ExpiresAt}, now), signed, r.Digest)

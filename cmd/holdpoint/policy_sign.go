@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,30 +10,52 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"strconv"
+	"strings"
 
 	"holdpoint/engine/policy"
 	"holdpoint/engine/source"
+	"holdpoint/engine/sshsig"
+	"holdpoint/internal/store"
 )
 
 type policySign struct {
-	SecretFile string `required:"" help:"File with the secret, of at least 16 characters." placeholder:"FILE"`
-	Out        string `short:"o" help:"Write the signed policy here; it may be the same file. Standard output when left out." placeholder:"FILE"`
-	File       string `arg:"" help:"Policy, in YAML or JSON."`
+	SecretFile  string `help:"File with the shared secret, of at least 16 characters." placeholder:"FILE"`
+	Key         string `help:"Your SSH key (ed25519): the private one, or the public one of a key that your SSH agent has." type:"path" placeholder:"FILE"`
+	Environment string `help:"With --key: the setting environment of the serve and worker that it is for; “dev” for “holdpoint dev”." placeholder:"NAME"`
+	Out         string `short:"o" help:"Write the signed policy here; it may be the same file. Standard output when left out." placeholder:"FILE"`
+	File        string `arg:"" help:"Policy, in YAML or JSON."`
 }
 
 // Help is shown by "holdpoint policy sign --help".
 func (policySign) Help() string {
-	return `Puts the HMAC-SHA256 of the whole policy into its field "signature", in place of a
-former one, and leaves every other byte as it is. Sign after every change. Serve
-and worker that have the secret as HOLDPOINT_POLICY_SECRET refuse any other policy.
+	return `With --key, adds your signature to the field "signed_by", in place of a former one of that
+key for that environment. It is as “ssh-keygen -Y sign -n holdpoint-policy” makes it, over the
+policy's digest and the environment. Several people sign one after another. Where “holdpoint
+changes require signatures” says so, no other policy comes into force.
+
+With --secret-file, puts the HMAC-SHA256 of the whole policy, people's signatures too, into
+its field "signature": sign with it last. Serve and worker that have the secret as
+HOLDPOINT_POLICY_SECRET refuse any other policy.
+
+Every other byte stays as it is. Sign after every change.
 
 Examples:
-  openssl rand -hex 32 > policy-secret
+  holdpoint policy sign policy.yaml --key ~/.ssh/id_ed25519 --environment production -o policy.yaml
   holdpoint policy sign policy.yaml --secret-file policy-secret -o policy.yaml`
 }
 
 func (p *policySign) Run(ctx context.Context, c *cli) error {
-	secret, err := readSecret(ctx, c, p.SecretFile)
+	var secret []byte
+	var err error
+	switch {
+	case p.SecretFile == "" && p.Key == "":
+		err = errors.New("name your key (--key FILE --environment NAME), the shared secret (--secret-file FILE), or both")
+	case (p.Key == "") != (strings.TrimSpace(p.Environment) == ""):
+		err = errors.New("--key and --environment: give both; a signature is for one environment")
+	case p.SecretFile != "":
+		secret, err = readSecret(ctx, c, p.SecretFile)
+	}
 	if err != nil {
 		return unreadable(err)
 	}
@@ -45,15 +68,27 @@ func (p *policySign) Run(ctx context.Context, c *cli) error {
 		printAll(problems)
 		return exitCode(exitInvalid)
 	}
-	signed, err := signedPolicy(data, p.File, secret)
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.File, err)
+	signed, by := data, ""
+	if p.Key != "" {
+		var key sshsig.Key
+		if signed, key, err = signBy(data, p.File, b, p.Key, p.Environment); err != nil {
+			return unreadable(err)
+		}
+		by = " for " + p.Environment + " with " + key.Fingerprint
+	}
+	if secret != nil {
+		if signed, err = signedPolicy(signed, p.File, secret); err != nil {
+			return fmt.Errorf("%s: %w", p.File, err)
+		}
 	}
 	// What is written is what has been read back.
 	again, problems := policy.Load(signed, policy.Options{File: p.File, Secret: secret})
 	if again == nil || again.Digest != b.Digest {
 		printAll(problems)
-		return fmt.Errorf("%s: the signature cannot be put in without changing the policy: write the field signature: \"\" on a line of its own, and sign again", p.File)
+		return fmt.Errorf("%s: the signature cannot be put in without changing the policy: write the field, signature: \"\" or signed_by: [], on a line of its own, and sign again", p.File)
+	}
+	if again.Signed && secret == nil {
+		fmt.Fprintf(terminalError, "%s: the signature by the shared secret does not fit any more: sign with --secret-file, too\n", p.File)
 	}
 	if p.Out == "" {
 		_, err = os.Stdout.Write(signed)
@@ -62,7 +97,7 @@ func (p *policySign) Run(ctx context.Context, c *cli) error {
 	if err := replaceFile(p.Out, signed); err != nil {
 		return err
 	}
-	fmt.Fprintf(terminalError, "signed %s, %s\n", p.Out, again.Digest)
+	fmt.Fprintf(terminalError, "signed %s%s, %s\n", p.Out, by, again.Digest)
 	return nil
 }
 
@@ -75,21 +110,34 @@ func replaceFile(path string, data []byte) error {
 	return writeSecret(path, data)
 }
 
-// signedPolicy is the file with its signature put in.
-func signedPolicy(data []byte, file string, secret []byte) ([]byte, error) {
+// readSource reads a file for whoever changes a line of it.
+func readSource(data []byte, file string) (source.Node, error) {
 	root, problems := source.Read(data, source.Options{File: file})
 	if len(problems) > 0 {
-		return nil, errors.New(problems[0].String())
+		return root, errors.New(problems[0].String())
 	}
-	signature := policy.Sign(root.Value, secret)
-	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
-		return signedJSON(data, signature)
-	}
-	return signedYAML(data, root, signature)
+	return root, nil
 }
 
-// signedJSON replaces the value of the signature, or puts one in front.
-func signedJSON(data []byte, signature string) ([]byte, error) {
+// signedPolicy is the file with its signature put in.
+func signedPolicy(data []byte, file string, secret []byte) ([]byte, error) {
+	root, err := readSource(data, file)
+	if err != nil {
+		return nil, err
+	}
+	return withField(data, root, "signature", strconv.Quote(policy.Sign(root.Value, secret)))
+}
+
+// withField is the file with a field of the policy put in, whose value is JSON on one line.
+func withField(data []byte, root source.Node, name, value string) ([]byte, error) {
+	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+		return withJSON(data, name, value)
+	}
+	return withYAML(data, root, name, value)
+}
+
+// withJSON replaces the value of the field, or puts one in front.
+func withJSON(data []byte, name, text string) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if _, err := d.Token(); err != nil { // the brace
 		return nil, err
@@ -104,37 +152,37 @@ func signedJSON(data []byte, signature string) ([]byte, error) {
 		if err := d.Decode(&value); err != nil {
 			return nil, err
 		}
-		if end := d.InputOffset(); key == "signature" {
-			return splice(data, int(end)-len(value), int(end), `"`+signature+`"`), nil
+		if end := d.InputOffset(); key == name {
+			return splice(data, int(end)-len(value), int(end), text), nil
 		}
 	}
 	rest := data[first:]
 	space := rest[:len(rest)-len(bytes.TrimLeft(rest, " \t\r\n"))]
-	return splice(data, int(first), int(first), string(space)+`"signature": "`+signature+`",`), nil
+	return splice(data, int(first), int(first), string(space)+strconv.Quote(name)+": "+text+","), nil
 }
 
 func splice(data []byte, from, to int, text string) []byte {
 	return append(append(append(make([]byte, 0, len(data)+len(text)), data[:from]...), text...), data[to:]...)
 }
 
-// signatureLine is a signature with its value on the same line, and perhaps a
-// comment behind it.
-var signatureLine = regexp.MustCompile(`^(\s*(?:signature|"signature"|'signature')\s*:)([ \t]*(?:"[^"]*"|'[^']*'|[^\s#'"|>][^#]*?|))([ \t]*(?:[ \t]#.*)?\r?\n?)$`)
+// fieldLine is a field of a policy with its value on the same line, a text or a list in brackets,
+// and perhaps a comment behind it.
+var fieldLine = regexp.MustCompile(`^(\s*(?:signature|"signature"|'signature'|signed_by|"signed_by"|'signed_by')\s*:)([ \t]*(?:"[^"]*"|'[^']*'|\[[^#]*\]|[^\s#'"|>\[][^#]*?|))([ \t]*(?:[ \t]#.*)?\r?\n?)$`)
 
-// signedYAML replaces the value of the signature, or puts a line behind that of
+// withYAML replaces the value of the field, or puts a line behind that of
 // expires_at, which is a text on one line: there it parts no comment from what
 // it is about.
-func signedYAML(data []byte, root source.Node, signature string) ([]byte, error) {
+func withYAML(data []byte, root source.Node, name, value string) ([]byte, error) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	expires := 0
 	for m := range root.Members() {
 		switch i := m.Key.Line; m.Name {
-		case "signature":
-			parts := signatureLine.FindSubmatch(lines[i-1])
+		case name:
+			parts := fieldLine.FindSubmatch(lines[i-1])
 			if parts == nil {
-				return nil, errors.New("write the signature on a line of its own, and sign again")
+				return nil, fmt.Errorf("write %s on a line of its own, and sign again", name)
 			}
-			lines[i-1] = fmt.Appendf(nil, "%s %q%s", parts[1], signature, parts[3])
+			lines[i-1] = fmt.Appendf(nil, "%s %s%s", parts[1], value, parts[3])
 			return bytes.Join(lines, nil), nil
 		case "expires_at":
 			expires = i
@@ -146,7 +194,7 @@ func signedYAML(data []byte, root source.Node, signature string) ([]byte, error)
 	if bytes.HasSuffix(line, []byte("\r\n")) {
 		ending = []byte("\r\n")
 	}
-	added := append(fmt.Appendf(nil, "%ssignature: %q", indent, signature), ending...)
+	added := append(fmt.Appendf(nil, "%s%s: %s", indent, name, value), ending...)
 	if !bytes.HasSuffix(line, []byte("\n")) {
 		// It is the last line of a file that does not end with one.
 		added = append(bytes.Clone(ending), bytes.TrimSuffix(added, ending)...)
@@ -155,28 +203,61 @@ func signedYAML(data []byte, root source.Node, signature string) ([]byte, error)
 }
 
 type policyVerify struct {
-	SecretFile string `required:"" help:"File with the secret." placeholder:"FILE"`
-	File       string `arg:"" help:"Policy, in YAML or JSON."`
+	where
+	SecretFile  string `help:"File with the shared secret." placeholder:"FILE"`
+	People      bool   `help:"Look up in the database whose signatures the policy has for its environment, and whether they are enough to put it in force."`
+	Environment string `help:"With --people: the environment, where it is not that of the settings." placeholder:"NAME"`
+	File        string `arg:"" help:"Policy, in YAML or JSON."`
 }
 
 // Help is shown by "holdpoint policy verify --help".
 func (policyVerify) Help() string {
-	return `Ends with 0 when the policy is valid and its signature fits policy and secret, 2
+	return `Ends with 0 when the policy is valid and has the signatures that were asked for, 2
 when not, 3 when something cannot be read.
 
-Example:
-  holdpoint policy verify policy.yaml --secret-file policy-secret`
+Examples:
+  holdpoint policy verify policy.yaml --secret-file policy-secret
+  holdpoint policy verify policy.yaml --people --data .holdpoint`
 }
 
 func (p *policyVerify) Run(ctx context.Context, c *cli) error {
-	secret, err := readSecret(ctx, c, p.SecretFile)
-	if err != nil {
-		return unreadable(err)
+	if p.SecretFile == "" && !p.People {
+		return unreadable(errors.New("say what to check: --secret-file FILE, --people, or both"))
+	}
+	var secret []byte
+	var err error
+	if p.SecretFile != "" {
+		if secret, err = readSecret(ctx, c, p.SecretFile); err != nil {
+			return unreadable(err)
+		}
 	}
 	b, err := loadPolicy(p.File, policy.Options{Secret: secret})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(terminal, "%s: the signature fits, %s\n", p.File, b.Digest)
+	if p.People {
+		in, environment, err := p.signing(ctx, c)
+		if err != nil {
+			return unreadable(err)
+		}
+		if err := reportSigners(b, p.File, cmp.Or(p.Environment, environment), in); err != nil {
+			complain(err)
+			return exitCode(exitInvalid)
+		}
+	}
+	if secret != nil {
+		fmt.Fprintf(terminal, "%s: the signature fits, %s\n", p.File, b.Digest)
+	}
 	return nil
+}
+
+// signing reads who signs policies, and for which environment.
+func (w where) signing(ctx context.Context, c *cli) (in store.Signing, environment string, err error) {
+	s, err := w.open(ctx, c, false)
+	if err != nil {
+		return in, "", err
+	}
+	defer s.Close()
+	in, err = s.Rules.Signing(ctx)
+	return in, c.environment, err
 }

@@ -1,8 +1,17 @@
 package main
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
 
 	"holdpoint/engine/policy"
 )
@@ -104,4 +113,116 @@ func TestSignedPolicyRefuses(t *testing.T) {
 			t.Errorf("%s: signed as\n%s", name, got)
 		}
 	}
+}
+
+// sshKey writes a key as ssh-keygen does, and returns where, and its fingerprint.
+func sshKey(t *testing.T, passphrase string) (path, fingerprint string, private ed25519.PrivateKey) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if passphrase != "" {
+		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte(passphrase))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "id")
+	for name, data := range map[string][]byte{path: pem.EncodeToMemory(block), path + ".pub": ssh.MarshalAuthorizedKey(signer.PublicKey())} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, ssh.FingerprintSHA256(signer.PublicKey()), private
+}
+
+// TestSignedByPeople: people sign one after another, with a key in a file or in an agent, and the
+// shared secret last; nothing else of the file changes.
+func TestSignedByPeople(t *testing.T) {
+	ada, adas, _ := sshKey(t, "")
+	ben, bens, private := sshKey(t, "a secret phrase")
+	keys := agent.NewKeyring()
+	if err := keys.Add(agent.AddedKey{PrivateKey: private}); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", filepath.Join(t.TempDir(), "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	go func() {
+		for {
+			conn, err := socket.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _ = agent.ServeAgent(keys, conn) }() // until the client is gone
+		}
+	}()
+	t.Setenv("SSH_AUTH_SOCK", socket.Addr().String())
+
+	for name, text := range map[string]string{
+		"YAML": unsignedYAML, "CR LF": strings.ReplaceAll(unsignedYAML, "\n", "\r\n"), "an empty list": unsignedYAML + "signed_by: [] # who\n", "nothing behind it": "signed_by:\n" + unsignedYAML,
+		"JSON": `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z","defaults":{"outcome":"DENY"},"rules":[]}`,
+	} {
+		data := []byte(text)
+		for _, step := range []struct{ key, environment string }{{ada, "production"}, {ben + ".pub", "production"}, {ada, "staging"}, {ada, "production"}} {
+			b, problems := policy.Load(data, policy.Options{})
+			if b == nil {
+				t.Fatalf("%s: %v", name, problems)
+			}
+			if data, _, err = signBy(data, "p", b, step.key, step.environment); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		data, err := signedPolicy(data, "p", signingSecret)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		b, problems := policy.Load(data, policy.Options{Secret: signingSecret})
+		if b == nil || len(problems) > 0 {
+			t.Fatalf("%s: %v", name, problems)
+		}
+		var got []string
+		for _, environment := range b.SignedEnvironments() {
+			for _, key := range b.SignedFor(environment) {
+				got = append(got, environment+" "+key.Fingerprint)
+			}
+		}
+		if want := "production " + adas + ",production " + bens + ",staging " + adas; strings.Join(got, ",") != want {
+			t.Errorf("%s: signed by %s, want %s", name, got, want)
+		}
+		before, _ := policy.Load([]byte(text), policy.Options{})
+		if before.Digest != b.Digest {
+			t.Errorf("%s: signing has changed the policy", name)
+		}
+	}
+	b, _ := policy.Load([]byte(unsignedYAML), policy.Options{})
+	for name, tt := range map[string]struct{ key, socket, says string }{
+		"a passphrase":     {ben, socket.Addr().String(), "has a passphrase: run “ssh-add " + ben + "”"},
+		"not in the agent": {ada + ".pub", socket.Addr().String(), "the SSH agent has not the private key of " + ada + ".pub"},
+		"no agent":         {ben + ".pub", "", "no SSH agent runs"},
+		"no key":           {noKey(t), "", "is no SSH key in a file"},
+	} {
+		t.Setenv("SSH_AUTH_SOCK", tt.socket)
+		if _, _, err := signBy([]byte(unsignedYAML), "p", b, tt.key, "production"); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want one that says %q", name, err, tt.says)
+		}
+	}
+}
+
+// noKey is a file that is no key.
+func noKey(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "none")
+	if err := os.WriteFile(path, []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -31,7 +31,7 @@ type Bundle struct {
 	// GeneratedAt and ExpiresAt bound its life; at ExpiresAt it is over.
 	GeneratedAt, ExpiresAt time.Time
 	// Digest is "sha256:" and, in lower-case hex, the SHA-256 of the RFC 8785
-	// form of the bundle without its signature.
+	// form of the bundle without its signatures.
 	Digest string
 	// Default is the outcome of a call that no rule matches.
 	Default engine.Outcome
@@ -40,6 +40,7 @@ type Bundle struct {
 	Signed bool
 
 	rules    []rule
+	signedBy []signedBy
 	index    index
 	fallback Decision
 	file     string

@@ -53,7 +53,7 @@ func (c *compiler) need(n source.Node, name string) (source.Node, bool) {
 }
 
 // bundleFields are those of a bundle beside its rules.
-var bundleFields = []string{"version", "generated_at", "expires_at", "rules", "defaults", "signature"}
+var bundleFields = []string{"version", "generated_at", "expires_at", "rules", "defaults", "signature", "signed_by"}
 
 // means reports whether a field that there is not is another one, misspelt.
 func means(text, field string) bool {
@@ -124,12 +124,13 @@ func compile(root source.Node, o Options, r *reporter) (*Bundle, []Problem) {
 		c.header(root, b)
 		c.rules(root, b)
 		c.signature(root, b)
+		b.Digest = digestOf(root.Value)
+		c.signers(root, b)
 	}
 	problems := r.list()
 	if r.errors > 0 {
 		return nil, problems
 	}
-	b.Digest = digestOf(root.Value)
 	b.index = newIndex(b.rules)
 	return b, problems
 }

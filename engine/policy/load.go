@@ -3,6 +3,7 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"holdpoint/engine/canon"
@@ -64,22 +65,25 @@ func Compile(v canon.Value, o Options) (*Bundle, []Problem) {
 	return compile(source.Of(v), o, r)
 }
 
-// unsigned is the bundle's RFC 8785 form without its signature: what is signed
-// and what names it.
-func unsigned(v canon.Value) []byte {
-	if _, signed := v.Get("signature"); !signed {
-		return v.Canonical()
-	}
-	members := make([]canon.Member, 0, v.Len()-1)
+// without is the bundle's RFC 8785 form without some of its members.
+func without(v canon.Value, names ...string) []byte {
+	members := make([]canon.Member, 0, v.Len())
 	for name, m := range v.All() {
-		if name != "signature" {
+		if !slices.Contains(names, name) {
 			members = append(members, canon.Member{Name: name, Value: m})
 		}
+	}
+	if len(members) == v.Len() {
+		return v.Canonical()
 	}
 	return canon.Object(members...).Canonical()
 }
 
+// unsigned is what the shared secret signs: all but that signature, those of people too.
+func unsigned(v canon.Value) []byte { return without(v, "signature") }
+
+// digestOf names what the bundle says, whoever has signed it.
 func digestOf(v canon.Value) string {
-	sum := sha256.Sum256(unsigned(v))
+	sum := sha256.Sum256(without(v, "signature", "signed_by"))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -92,6 +92,7 @@ func TestSchemaSaysWhatTheCodeSays(t *testing.T) {
 		"any_of":     {of(schema.Defs["approval"].Properties, "any_of").MaxItems, MaxQuorum},
 		"reminders":  {of(schema.Defs["approval"].Properties, "reminders").MaxItems, MaxList},
 		"suggest":    {of(schema.Defs["approval"].Properties, "suggest").MaxItems, MaxList},
+		"signatures": {of(schema.Properties, "signed_by").MaxItems, MaxSignatures},
 		"names":      {schema.Defs["names"].MaxItems, MaxList},
 	} {
 		if pair[0] != pair[1] {

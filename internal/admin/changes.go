@@ -59,13 +59,17 @@ func (r Changes) NoApproval(ctx context.Context, by access.By, kind, reason stri
 	if reason = strings.TrimSpace(reason); reason == "" || len(reason) > access.MaxReason {
 		return fmt.Errorf("say why, in at most %d bytes", access.MaxReason)
 	}
-	e := by.Event("RULES_UNGUARDED", "Changes of "+ChangeWords(kind)+" come into force at once again.", "", "")
+	message, already := "Changes of "+ChangeWords(kind)+" come into force at once again.", "changes of "+ChangeWords(kind)+" come into force at once already"
+	if kind == store.SignaturesRule {
+		message, already = "Policies come into force without the signatures of people again.", "policies come into force without the signatures of people already"
+	}
+	e := by.Event("RULES_UNGUARDED", message, "", "")
 	if err := e.SetPayload(map[string]any{"kind": kind, "reason": reason}); err != nil {
 		return err
 	}
 	err := r.Store.Rules.Unguard(ctx, kind, e)
 	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("changes of %s come into force at once already", ChangeWords(kind))
+		return errors.New(already)
 	}
 	return err
 }

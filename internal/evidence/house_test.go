@@ -70,7 +70,7 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(problems)
 		return nil
 	}
-	must(t, second(s.Rules.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", storetest.Event(), func([]byte) error { return nil })))
+	must(t, second(s.Rules.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", storetest.Event(), func(store.Replacing) ([]string, error) { return nil, nil })))
 	keeper, err := rules.Open(ctx, rules.Config{
 		Store: s, Environment: "test", Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 2, ExpiresIn: engine.Duration(time.Hour)}},
 	})

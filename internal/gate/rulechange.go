@@ -47,6 +47,8 @@ type RuleChange struct {
 	Difference, Simulation string
 	// Author is who has written it, "" where nobody knows.
 	Author string
+	// SignedBy are the people whose keys have signed a policy, with which.
+	SignedBy []string
 }
 
 // What is what would change, in words.
@@ -72,6 +74,13 @@ func (r RuleChange) arguments() canon.Value {
 	text("former_version", r.Former)
 	text("reason", r.Reason)
 	text("author", r.Author)
+	if len(r.SignedBy) > 0 {
+		list := make([]canon.Value, len(r.SignedBy))
+		for i, by := range r.SignedBy {
+			list[i] = canon.String(by)
+		}
+		members = append(members, canon.Member{Name: "signed_by", Value: canon.Array(list...)})
+	}
 	moment("effective_from", r.From)
 	moment("effective_until", r.Until)
 	text("difference", r.Difference)
@@ -93,6 +102,10 @@ func ruleChange(doc canon.Value) (r RuleChange, p Proposal, err error) {
 		Kind: field("kind"), Document: field("document"), Replaces: field("replaces"), Version: field("version"), Former: field("former_version"),
 		Reason: field("reason"), From: moment("effective_from"), Until: moment("effective_until"), Author: field("author"),
 		Difference: field("difference"), Simulation: field("simulation"),
+	}
+	signedBy, _ := args.Get("signed_by")
+	for _, by := range signedBy.Elements() {
+		r.SignedBy = append(r.SignedBy, by.Str())
 	}
 	tool := store.ChangeTool(r.Kind)
 	if tool == "" || err != nil {

@@ -45,7 +45,7 @@ func TestRuleTrace(t *testing.T) {
 	}
 	d := store.Document{Kind: store.PolicyDocument, KnownAs: judged.Policy.Digest, Body: []byte(text)}
 	e := engine.Event{ID: store.NewEventID(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{}, SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.SystemActor, ID: "test"}}
-	if _, err := h.Store.Rules.Activate(t.Context(), d, "test", e, func([]byte) error { return nil }); err != nil {
+	if _, err := h.Store.Rules.Activate(t.Context(), d, "test", e, func(store.Replacing) ([]string, error) { return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // as it is read, and as it is remembered

@@ -15,10 +15,10 @@ import (
 	"holdpoint/internal/store"
 )
 
-// Documents says whether a document may come into force now, in place of another (nil for
-// none); the error says in a sentence why not (rules.Keeper).
+// Documents says whether a document may come into force now, in place of another, and whose keys
+// have signed it; the error says in a sentence why not (rules.Keeper).
 type Documents interface {
-	MayComeIntoForce(kind string, body, former []byte) error
+	MayComeIntoForce(kind string, body []byte, in store.Replacing) (signedBy []string, err error)
 }
 
 // openRuleChange reads what is sealed of a change of the rules: exactly what people approved.
@@ -62,7 +62,7 @@ func (s *Settler) applicable(c *store.Change) (p store.Proposal, r RuleChange, o
 		obstacle, err = s.standing(c, p)
 		return p, r, obstacle, err
 	}
-	if err := s.Documents.MayComeIntoForce(p.Kind, p.Body, p.Former); err != nil {
+	if p.SignedBy, err = s.Documents.MayComeIntoForce(p.Kind, p.Body, p.Replacing); err != nil {
 		return p, r, "It may not come into force any more: " + err.Error(), nil
 	}
 	return p, r, "", nil
@@ -163,7 +163,7 @@ func (s *Settler) comeIntoForce(c *store.Change) (Settlement, error) {
 		return Settlement{}, err
 	}
 	in.Actor = settlerActor
-	if err := sayBehind(&in, c.Approval); err != nil {
+	if err := errors.Join(sayBehind(&in, c.Approval), p.SayWhoSigned(&in)); err != nil {
 		return Settlement{}, err
 	}
 	c.AddEvent(in)

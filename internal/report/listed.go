@@ -129,13 +129,14 @@ func Lists() []List {
 			},
 		},
 		{
-			Name: "policies", Title: "Policy history", Asks: "Which policy and tool contracts were in force from when to when, who put them there, and on whose approval.",
+			Name: "policies", Title: "Policy history", Asks: "Which policy and tool contracts were in force from when to when, who put them there, on whose approval, and whose keys have signed them.",
 			None: "The log has no policy that was in force in this period.",
 			Columns: slices.Concat(
 				[]ListColumn{
 					own("kind", "What", TermCell), own("version", "Version", TextCell), own("in_force_from", "From", TimeCell), own("in_force_until", "Until", TimeCell),
 					own("digest", "Digest", TextCell), file("document", "The file’s digest"),
 					own("approved", "Approved", TermCell), own("approval_id", "Approval", ApprovalCell), below("author", "Author", TextCell, "written by "), below("approved_by", "Who approved", TextCell, "approved by "),
+					below("signed_by", "Whose keys signed", TextCell, "signed by "),
 				}, byWhom()),
 			Terms: []Term{
 				{"policy", "A policy bundle. The digest is that which decisions and tokens name."},

@@ -108,6 +108,8 @@ func refusable(err error) error {
 		code, kind = "in_force", access.Conflict
 	case errors.Is(err, ErrOlder):
 		code, kind = "older", access.Conflict
+	case errors.Is(err, ErrSignatures):
+		code, kind = "signatures_missing", access.Conflict
 	}
 	return &access.Refusal{Kind: kind, Code: code, Detail: err.Error()}
 }
@@ -116,7 +118,7 @@ func refusable(err error) error {
 type Doors struct{ *Keeper }
 
 // Propose is the Keeper's. The refusals are invalid_change (with a line for each mistake),
-// not_guarded, in_force, older, already_proposed and kind.
+// not_guarded, in_force, older, signatures_missing, already_proposed and kind.
 func (d Doors) Propose(ctx context.Context, p Proposal) (gate.OpenedRuleChange, error) {
 	if err := documentKind(p.Kind); err != nil {
 		return gate.OpenedRuleChange{}, err

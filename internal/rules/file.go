@@ -22,8 +22,8 @@ type file struct {
 	done, seen content
 	// problem is what is wrong with it, "" for none: it is told once.
 	problem string
-	// proposed says that it waits for its approval, or was denied it.
-	proposed bool
+	// waits says that it waits for its approval, or was denied it, or for signatures.
+	waits bool
 }
 
 type content [sha256.Size]byte
@@ -100,7 +100,7 @@ func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
 		return err // it is tried again at the next look
 	}
 	f.done = now
-	if f.proposed = errors.Is(err, ErrProposed); f.proposed {
+	if f.waits = errors.Is(err, ErrProposed) || errors.Is(err, ErrSignatures); f.waits {
 		return err
 	}
 	if errors.Is(err, ErrOlder) {
@@ -119,12 +119,13 @@ func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
 	return nil
 }
 
-// lookAgain has what was proposed looked at again: it may be in force by now, or denied.
+// lookAgain has what waits looked at again: it may be in force by now, or denied, or signed by keys
+// that are registered by now.
 func (k *Keeper) lookAgain() {
 	k.reading.Lock()
 	defer k.reading.Unlock()
 	for i := range k.files {
-		if k.files[i].proposed {
+		if k.files[i].waits {
 			k.files[i].done = content{}
 		}
 	}

@@ -107,10 +107,13 @@ func (k *Keeper) prepared(ctx context.Context, p Proposal) (gate.RuleChangeReque
 		return none, ErrInForce
 	}
 	former, replaces := active[p.Kind]
-	if replaces {
-		if err := in.newer(former.Body); err != nil {
-			return none, err
-		}
+	signing, err := k.Store.Rules.Signing(ctx)
+	if err != nil {
+		return none, err
+	}
+	signedBy, err := k.allowed(in)(store.Replacing{Former: former.Body, Signing: signing})
+	if err != nil {
+		return none, err
 	}
 	changed, err := difference("in force", "proposed", string(former.Body), string(in.Body))
 	if err != nil {
@@ -118,6 +121,10 @@ func (k *Keeper) prepared(ctx context.Context, p Proposal) (gate.RuleChangeReque
 	}
 	c := gate.RuleChange{
 		Kind: p.Kind, Document: in.Digest(), Replaces: digests[p.Kind], Version: in.version, Reason: p.Reason, Difference: changed,
+	}
+	for _, f := range signedBy {
+		key, _ := signing.Key(f)
+		c.SignedBy = append(c.SignedBy, nameOf(key)+" <"+key.Person.Email+"> with "+f)
 	}
 	if p.From.After(now) {
 		c.From = p.From.UTC().Truncate(time.Second)
@@ -188,14 +195,15 @@ func (k *Keeper) proposeFile(ctx context.Context, in incoming, name string) erro
 	return fmt.Errorf("%s: %w, and %s ended as %s: change the file, or propose it with “holdpoint policy propose”", name, ErrProposed, id, status)
 }
 
-// MayComeIntoForce reports why a document may not come into force now, in place of another
-// (gate.Documents). It asks no database: whoever asks holds a connection of it.
-func (k *Keeper) MayComeIntoForce(kind string, body, former []byte) error {
+// MayComeIntoForce reports why a document may not come into force now, in place of another, and
+// whose keys have signed it (gate.Documents). It asks no database: whoever asks holds a connection
+// of it.
+func (k *Keeper) MayComeIntoForce(kind string, body []byte, r store.Replacing) (signedBy []string, err error) {
 	in, err := k.check(kind, body, "the "+kind, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return in.newer(former)
+	return k.allowed(in)(r)
 }
 
 // approved holds a document in force against the approval that it names, once for each:
@@ -244,5 +252,5 @@ func (k *Keeper) ActivateAround(ctx context.Context, by access.By, kind string, 
 	if err := e.AddToPayload("reason", reason); err != nil {
 		return false, err
 	}
-	return k.Store.Rules.ActivateAround(ctx, in.Document, by.Actor.ID, e, in.newer)
+	return k.Store.Rules.ActivateAround(ctx, in.Document, by.Actor.ID, e, k.allowed(in))
 }

@@ -102,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 	k := &Keeper{Config: cfg, detector: redact.New(), born: map[string]kept[error]{}}
 	k.files = [2]file{{kind: store.PolicyDocument, path: cfg.PolicyFile}, {kind: store.ContractsDocument, path: cfg.ContractsFile}}
 	err := k.importFiles(ctx, true)
-	if err != nil && !errors.Is(err, ErrOlder) && !errors.Is(err, ErrProposed) {
+	if err != nil && !errors.Is(err, ErrOlder) && !errors.Is(err, ErrProposed) && !errors.Is(err, ErrSignatures) {
 		return nil, err
 	}
 	if err := k.CatchUp(ctx); err != nil {
@@ -237,11 +237,28 @@ func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name stri
 		return false, err
 	}
 	e.Actor = engine.Actor{Kind: engine.ServiceActor, ID: k.By, Channel: "engine"}
-	changed, err = k.Store.Rules.Activate(ctx, in.Document, k.By, e, in.newer)
+	changed, err = k.Store.Rules.Activate(ctx, in.Document, k.By, e, k.allowed(in))
 	if errors.Is(err, store.ErrGuarded) {
 		return false, k.proposeFile(ctx, in, name)
 	}
+	if errors.Is(err, ErrSignatures) {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
 	return changed, err
+}
+
+// allowed reports whether a document may come into force in place of another, and whose keys have
+// signed it.
+func (k *Keeper) allowed(in incoming) func(store.Replacing) ([]string, error) {
+	return func(r store.Replacing) ([]string, error) {
+		if in.bundle == nil {
+			return nil, nil
+		}
+		if err := newer(in.bundle, r.Former); err != nil {
+			return nil, err
+		}
+		return Signed(in.bundle, k.Environment, r.Signing)
+	}
 }
 
 // incoming is a document that has been checked.
@@ -283,14 +300,6 @@ func (k *Keeper) check(kind string, data []byte, name string, reviewers func(rol
 		return in, fmt.Errorf("unknown kind of document %q", kind)
 	}
 	return in, nil
-}
-
-// newer refuses a policy that is older than the one in force.
-func (in incoming) newer(former []byte) error {
-	if in.bundle == nil {
-		return nil
-	}
-	return newer(in.bundle, former)
 }
 
 // shown is a version as a message may quote it.
@@ -345,9 +354,13 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 	if unread != nil {
 		return fmt.Errorf("read which changes take an approval: %w", unread)
 	}
+	signing, unread := k.Store.Rules.Signing(ctx)
+	if unread != nil {
+		return fmt.Errorf("read who signs policies: %w", unread)
+	}
 	policyDoc, hasPolicy := active[store.PolicyDocument]
 	contractsDoc, hasContracts := active[store.ContractsDocument]
-	if err == nil && !hasPolicy && (k.PolicyFile != "" || len(k.Secret) > 0) {
+	if err == nil && !hasPolicy && (k.PolicyFile != "" || len(k.Secret) > 0 || signing.Rule != nil) {
 		r.Unusable, problem = true, "no policy is in force, although there has to be one, so that every call is refused"
 	}
 	if hasPolicy {
@@ -363,6 +376,9 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 		refused, err := k.approved(ctx, policyDoc)
 		if err != nil {
 			return err
+		}
+		if k.policy.err == nil && signing.Rule != nil {
+			refused = errors.Join(refused, StillSigned(k.policy.value, k.Environment, policyDoc, signing))
 		}
 		if refused = errors.Join(k.policy.err, refused); refused != nil {
 			r.Unusable, problem = true, "the policy in force cannot be used, so that every call is refused: "+refused.Error()

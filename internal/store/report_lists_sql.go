@@ -116,7 +116,9 @@ const policiesInForce = `SELECT ` + seqKey + ` AS key, greatest(e.appended_at, $
 		coalesce(j.told->>'means', '') AS digest, j.told->>'document' AS document,
 		CASE WHEN e.approval_id IS NOT NULL THEN 'people' WHEN b.body->'reasons'->1->>'code' = 'NOBODY_ASKED' THEN 'nobody_asked' ELSE 'no_need' END AS approved,
 		e.approval_id, (SELECT string_agg(coalesce(nullif(p.name, ''), p.id), ', ' ORDER BY p.id) FROM approvals a JOIN people p ON p.id = ANY (a.excluded) WHERE a.id = e.approval_id) AS author,
-		` + voters + ` AS approved_by, ` + byWhom + `
+		` + voters + ` AS approved_by,
+		(SELECT string_agg(DISTINCT coalesce(nullif(q.name, ''), one.signer->>'person'), ', ') FROM json_array_elements(CASE json_typeof(j.told->'signed_by') WHEN 'array' THEN j.told->'signed_by' END) AS one (signer)
+			LEFT JOIN people q ON q.id = one.signer->>'person') AS signed_by, ` + byWhom + `
 	FROM (SELECT *, event_code(body) AS code, lead(appended_at) OVER (PARTITION BY event_code(body) ORDER BY appended_at, seq) AS until FROM events
 		WHERE type = 'admin' AND event_code(body) IN ('POLICY_ACTIVATED', 'TOOL_CONTRACTS_ACTIVATED') AND outcome <> 'DENY') e` + eventOpened + `
 	WHERE e.appended_at < $2 AND (e.until IS NULL OR e.until > $1)`

@@ -55,11 +55,13 @@ func (s Rules) SetGuard(ctx context.Context, g Guard, e engine.Event) error {
 	return s.administerIn(ctx, nil, e, func(ctx context.Context, tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		rows.Queue(`INSERT INTO agents (id, name) VALUES ($1, 'Change of the rules') ON CONFLICT (id) DO NOTHING`, RulesAgent)
-		rows.Queue(`INSERT INTO guarded_documents (kind, rule, set_by, by_groups) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (kind) DO UPDATE SET rule = excluded.rule, set_by = excluded.set_by, by_groups = excluded.by_groups, set_at = clock_timestamp()`, g.Kind, g.Rule, g.SetBy, append([]string{}, g.ByGroups...))
+		rows.Queue(setGuard, g.Kind, g.Rule, g.SetBy, append([]string{}, g.ByGroups...))
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
 }
+
+const setGuard = `INSERT INTO guarded_documents (kind, rule, set_by, by_groups) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (kind) DO UPDATE SET rule = excluded.rule, set_by = excluded.set_by, by_groups = excluded.by_groups, set_at = clock_timestamp()`
 
 // Unguard ends a guard; it takes the role that owns the database. ErrNotFound: there is none.
 func (s Rules) Unguard(ctx context.Context, kind string, e engine.Event) error {
@@ -137,8 +139,8 @@ func (o *Opening) queueProposed(rows *pgx.Batch) columns {
 // is in force.
 type Proposal struct {
 	Proposes
-	// Former is the body of the document in force, and InForce its digest; nil and "" for none.
-	Former  []byte
+	// Replacing is what it comes into force in place of, and InForce that one's digest; "" for none.
+	Replacing
 	InForce string
 	// Guard is nil where nobody has to be asked any more.
 	Guard *Guard
@@ -162,6 +164,11 @@ func (c *Change) Proposal() (Proposal, error) {
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return p, translate(err)
 	}
+	if p.Kind == PolicyDocument {
+		if p.Signing, err = signing(c.ctx, c.tx); err != nil {
+			return p, err
+		}
+	}
 	g, err := guardRows.one(c.tx.QueryRow(c.ctx, `SELECT `+guardRows.names+` FROM guarded_documents WHERE kind = $1`, p.Kind))
 	if errors.Is(err, ErrNotFound) {
 		return p, nil
@@ -173,12 +180,15 @@ func (c *Change) Proposal() (Proposal, error) {
 // PutInForce puts what the approval proposes in force. Its token has to have been redeemed,
 // and nobody to have been told yet what became of it.
 func (c *Change) PutInForce(p Proposal, by string) error {
-	_, err := c.tx.Exec(c.ctx, putInForce, p.Kind, p.Digest(), by, c.Approval.ID)
+	_, err := c.tx.Exec(c.ctx, putInForce, p.Kind, p.Digest(), by, c.Approval.ID, append([]string{}, p.SignedBy...))
 	return translate(err)
 }
 
-const putInForce = `INSERT INTO active_documents (kind, digest, activated_by, approval_id) VALUES ($1, $2, $3, nullif($4, '')) ON CONFLICT (kind)
-	DO UPDATE SET digest = excluded.digest, activated_by = excluded.activated_by, approval_id = excluded.approval_id, activated_at = clock_timestamp()`
+const putInForce = `INSERT INTO active_documents (kind, digest, activated_by, approval_id, signed_by) VALUES ($1, $2, $3, nullif($4, ''), $5) ON CONFLICT (kind)
+	DO UPDATE SET digest = excluded.digest, activated_by = excluded.activated_by, approval_id = excluded.approval_id, activated_at = clock_timestamp(), signed_by = excluded.signed_by`
+
+// SayWhoSigned has the event of what came into force say whose keys have signed it.
+func (p Proposal) SayWhoSigned(e *engine.Event) error { return sayWhoSigned(e, p.Signing, p.SignedBy) }
 
 // lockActive takes the lock on what is in force of a kind. Where no row is yet, there is
 // none to lock.
@@ -207,6 +217,8 @@ type Edition struct {
 	ApprovalID string
 	Author     string
 	ApprovedBy string
+	// SignedBy are the names of the people whose keys had signed it, "" for none.
+	SignedBy string
 	// Said is why nobody was asked.
 	Said string
 }
@@ -222,6 +234,7 @@ var editionRows = newRows(func(e *Edition) columns {
 		{"coalesce(approval_id, '')", &e.ApprovalID},
 		{"coalesce(author, '')", &e.Author},
 		{"coalesce(approved_by, '')", &e.ApprovedBy},
+		{"coalesce(signed_by, '')", &e.SignedBy},
 		{`coalesce((SELECT convert_from(v.body, 'UTF8')::json->'safe_payload'->>'reason' FROM events v WHERE v.event_id = e.event_id::uuid), '')`, &e.Said},
 	}
 })

@@ -29,6 +29,8 @@ type Document struct {
 	ApprovalID string
 	// ActivatedAt is since when it is in force.
 	ActivatedAt time.Time
+	// SignedBy are the fingerprints of people's keys that had signed it when it came into force.
+	SignedBy []string
 }
 
 // Digest is "sha256:" and the SHA-256 of the body in hex.
@@ -43,7 +45,7 @@ func (d Document) Digest() string {
 func (s Rules) ActiveDocuments(ctx context.Context) (active map[string]Document, digests map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT a.kind, d.known_as, d.body, coalesce(a.approval_id, ''), a.activated_at, d.digest FROM active_documents a JOIN documents d ON d.digest = a.digest`)
+	rows, err := s.pool.Query(ctx, `SELECT a.kind, d.known_as, d.body, coalesce(a.approval_id, ''), a.activated_at, a.signed_by, d.digest FROM active_documents a JOIN documents d ON d.digest = a.digest`)
 	if err != nil {
 		return nil, nil, translate(err)
 	}
@@ -52,7 +54,7 @@ func (s Rules) ActiveDocuments(ctx context.Context) (active map[string]Document,
 	err = each(func(row pgx.Rows) error {
 		var d Document
 		var digest string
-		if err := row.Scan(&d.Kind, &d.KnownAs, &d.Body, &d.ApprovalID, &d.ActivatedAt, &digest); err != nil {
+		if err := row.Scan(&d.Kind, &d.KnownAs, &d.Body, &d.ApprovalID, &d.ActivatedAt, &d.SignedBy, &digest); err != nil {
 			return err
 		}
 		if digests[d.Kind] = digest; d.Digest() != digest {
@@ -91,20 +93,20 @@ func (c *Change) Rules() (RulesInForce, error) {
 
 // Activate puts a document in force and reports whether that changed anything:
 // the one that is in force already changes nothing and leaves no event. allowed
-// is asked, under the lock on what is in force, with the body of the former
-// document (nil for none); its error comes back as it is, and nothing changes.
+// is asked, under the lock on what is in force, what the document replaces, and returns whose
+// keys have signed it; its error comes back as it is, and nothing changes.
 // ErrGuarded: documents of its kind take an approval.
-func (s Rules) Activate(ctx context.Context, d Document, by string, e engine.Event, allowed func(former []byte) error) (changed bool, err error) {
+func (s Rules) Activate(ctx context.Context, d Document, by string, e engine.Event, allowed func(Replacing) (signedBy []string, err error)) (changed bool, err error) {
 	return s.activate(ctx, d, by, false, e, allowed)
 }
 
 // ActivateAround is Activate where people should have been asked and are not; it takes the
 // role that owns the database.
-func (s Rules) ActivateAround(ctx context.Context, d Document, by string, e engine.Event, allowed func(former []byte) error) (changed bool, err error) {
+func (s Rules) ActivateAround(ctx context.Context, d Document, by string, e engine.Event, allowed func(Replacing) (signedBy []string, err error)) (changed bool, err error) {
 	return s.activate(ctx, d, by, true, e, allowed)
 }
 
-func (s Rules) activate(ctx context.Context, d Document, by string, around bool, e engine.Event, allowed func(former []byte) error) (changed bool, err error) {
+func (s Rules) activate(ctx context.Context, d Document, by string, around bool, e engine.Event, allowed func(Replacing) (signedBy []string, err error)) (changed bool, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		changed = false
 		if err := lockActive(ctx, tx, d.Kind); err != nil {
@@ -120,7 +122,12 @@ func (s Rules) activate(ctx context.Context, d Document, by string, around bool,
 		if digest == d.Digest() {
 			return nil
 		}
-		if err := allowed(former); err != nil {
+		who, err := signing(ctx, tx)
+		if err != nil {
+			return err
+		}
+		signedBy, err := allowed(Replacing{former, who})
+		if err != nil {
 			return err
 		}
 		var guarded bool
@@ -132,8 +139,12 @@ func (s Rules) activate(ctx context.Context, d Document, by string, around bool,
 		}
 		rows := &pgx.Batch{}
 		rows.Queue(`INSERT INTO documents (digest, kind, known_as, body) VALUES ($1, $2, $3, $4) ON CONFLICT (digest) DO NOTHING`, d.Digest(), d.Kind, d.KnownAs, d.Body)
-		rows.Queue(putInForce, d.Kind, d.Digest(), by, "")
-		if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {
+		rows.Queue(putInForce, d.Kind, d.Digest(), by, "", append([]string{}, signedBy...))
+		said := e
+		if err := sayWhoSigned(&said, who, signedBy); err != nil {
+			return err
+		}
+		if err := queueEvents(rows, []engine.Event{said}, false, nil); err != nil {
 			return err
 		}
 		changed = true

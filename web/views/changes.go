@@ -31,6 +31,7 @@ type SeenChange struct {
 	From, Until     time.Time
 	Difference      Code
 	Simulation      string
+	SignedBy        string // people and their keys, "" for none
 }
 
 // Editions is the page of what was in force.
@@ -54,6 +55,8 @@ type EditionRow struct {
 	From                       time.Time
 	Until                      *time.Time
 	Author, ApprovedBy, Reason string
+	// SignedBy are the people whose keys have signed it, "" for none.
+	SignedBy string
 	// Alone says that people should have approved it, and were not asked.
 	Alone bool
 	// ApprovalURL and ChangesURL are "" where there is none.
