@@ -46,6 +46,19 @@ func TestBrowserSaysWhatIsAtStake(t *testing.T) {
 	eve := pay(2, "Eve")
 	b.open("/?q=" + eve)
 	b.sees(testid("row-flag"), "First time: to")
+	b.sees(testid("row-before"), "The only one like it was approved")
+	// Amounts end at one edge, so that they can be compared down the list.
+	pay(1200, "Ann")
+	for _, width := range []int64{390, 1440} {
+		b.do(chromedp.EmulateViewport(width, 844))
+		b.open("/?tool=pay_stakes_" + run)
+		b.until("both amounts", `document.querySelectorAll("[data-testid=row-amount]").length === 2`)
+		got := b.eval(`(() => { const all = [...document.querySelectorAll("[data-testid=row-amount]")], right = (el) => { const r = document.createRange(); r.selectNodeContents([...el.childNodes].findLast((n) => n.data && n.data.trim())); return Math.round(r.getBoundingClientRect().right); };
+			return all.map((el) => el.textContent.replace(/\s+/g, " ").trim()).join("; ") + "; edges: " + new Set(all.map(right)).size; })()`)
+		if got != "Amount: 2; Amount: 1,200; edges: 1" {
+			t.Errorf("on %d: %s", width, got)
+		}
+	}
 	b.open("/approvals/" + eve)
 	b.sees(testid("flags"), "First time: what is in “to” was not in the one approved call")
 	b.sees(testid("alike"), "the only one before was approved")

@@ -110,12 +110,17 @@ func sampleRows(now time.Time, told []views.Stakes) []views.InboxRow {
 		return r
 	}
 	return []views.InboxRow{
-		row(func(r *views.InboxRow) {}),
+		row(func(r *views.InboxRow) {
+			r.Amounts, r.Before = []string{"1,250.00 EUR"}, "Last 13 like it: 12 approved, 1 denied"
+		}),
 		row(func(r *views.InboxRow) {
 			r.Deadline, r.Deceptive, r.Edited, r.Question, r.ClaimedBy = now.Add(4*time.Minute), true, true, true, "Ada"
 			r.Named, r.Stakes = "dev", told[0]
 		}),
-		row(func(r *views.InboxRow) { r.Alike, r.AlikeURL, r.Stakes = 12, "#lists", told[1] }),
+		row(func(r *views.InboxRow) {
+			r.Alike, r.AlikeURL, r.Stakes, r.Amounts = 12, "#lists", told[1], []string{"12.50 – 4,600.00 EUR", "80.00 USD"}
+			r.Before, r.MostlyDenied = "Last 15 like it: all denied", true
+		}),
 		row(func(r *views.InboxRow) { r.Unreadable, r.Stakes = true, views.Stakes{} }),
 	}
 }

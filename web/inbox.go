@@ -341,6 +341,7 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 		}
 	}
 	row.Unreadable = told.Unreadable
+	row.Before, row.MostlyDenied = alikeBefore(told.Alike), told.Alike.Denied > max(1, told.Alike.Approved)
 	if told.Same != nil {
 		row.Flags = append(row.Flags, sameWords(*told.Same, "before"))
 	}
@@ -350,6 +351,9 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 		}
 		for _, place := range told.FirstTime {
 			row.Flags = append(row.Flags, "First time: "+place)
+		}
+		if told.Sentence.Amount != "" {
+			row.Amounts = []string{told.Sentence.Amount}
 		}
 	}
 	if a.State.Claim != nil {
@@ -381,7 +385,7 @@ func addGroup(row *views.InboxRow, g gate.GroupStakes) {
 	if g.Of < row.Alike {
 		row.Group = append(row.Group, "of "+of+" that were looked at")
 	}
-	row.Group = append(row.Group, g.Ranges...)
+	row.Amounts = g.Ranges
 	if len(g.Ranges) > 0 && g.WithAmount < g.Of {
 		row.Group = append(row.Group, "no amount in "+views.Thousands(g.Of-g.WithAmount)+" of "+of)
 	}

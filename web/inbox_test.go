@@ -17,6 +17,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/registry"
+	"holdpoint/engine/stakes"
 	"holdpoint/internal/gate"
 )
 
@@ -125,8 +126,29 @@ func TestInboxRows(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 	addGroup(&row, gate.GroupStakes{Of: 5, WithAmount: 3, Ranges: []string{"12.50 – 4,600.00 EUR"}, Targets: []gate.Count{{Value: "to", N: 2}}, FirstTime: []gate.Count{{Value: "iban", N: 1}}})
-	if got := strings.Join(append(row.Group, row.Flags...), "; "); got != "of 5 calls that were looked at; 12.50 – 4,600.00 EUR; no amount in 2 of 5 calls; 2 different in “to”; First time: iban, in 1 of 5 calls" {
+	if got := strings.Join(append(row.Group, row.Flags...), "; "); got != "of 5 calls that were looked at; no amount in 2 of 5 calls; 2 different in “to”; First time: iban, in 1 of 5 calls" {
 		t.Errorf("a group is told as %q", got)
+	}
+	if got := strings.Join(row.Amounts, "; "); got != "12.50 – 4,600.00 EUR" {
+		t.Errorf("a group's amounts are %q", got)
+	}
+	one := found
+	one.Alike = 1
+	if row = inboxRow(asked, one, gate.Stakes{Sentence: stakes.Sentence{Amount: "1,250.00 EUR"}}, func(string) string { return "" }); strings.Join(row.Amounts, "; ") != "1,250.00 EUR" || row.Before != "" {
+		t.Errorf("amounts %q, before %q", row.Amounts, row.Before)
+	}
+	for n, want := range map[gate.Alike]string{
+		{}: "", {Approved: 1}: "The only one like it was approved", {Denied: 1}: "The only one like it was denied", {Approved: 15}: "Last 15 like it: all approved",
+		{Denied: 2}: "! Last 2 like it: all denied", {Approved: 12, Denied: 1}: "Last 13 like it: 12 approved, 1 denied", {Approved: 1, Denied: 2}: "! Last 3 like it: 1 approved, 2 denied",
+		{Approved: 2, Denied: 2}: "Last 4 like it: 2 approved, 2 denied",
+	} {
+		for _, calls := range []int{1, 7} { // of one agent's tool, in a group as well
+			found.Alike = calls
+			row = inboxRow(asked, found, gate.Stakes{Alike: n}, func(string) string { return "" })
+			if got := map[bool]string{true: "! "}[row.MostlyDenied] + row.Before; got != want {
+				t.Errorf("%+v of %d calls is told as %q, want %q", n, calls, got, want)
+			}
+		}
 	}
 	if row = inboxRow(asked, found, gate.Stakes{}, func(string) string { return "" }); row.Environment != "dev" || row.Named != "" {
 		t.Errorf("without a word of the call: %+v", row)

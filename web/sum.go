@@ -84,6 +84,25 @@ func whyMe(c gate.Card, p engine.Person, v views.Approval) string {
 	}
 }
 
+// alikeBefore says the same of a row, in fewer words.
+func alikeBefore(n gate.Alike) string {
+	all := n.Approved + n.Denied
+	like := "Last " + views.Thousands(all) + " like it: "
+	switch {
+	case all == 0:
+		return ""
+	case all == 1 && n.Approved == 1:
+		return "The only one like it was approved"
+	case all == 1:
+		return "The only one like it was denied"
+	case n.Denied == 0:
+		return like + "all approved"
+	case n.Approved == 0:
+		return like + "all denied"
+	}
+	return like + views.Thousands(n.Approved) + " approved, " + views.Thousands(n.Denied) + " denied"
+}
+
 // alikeWords say how calls like one were decided; "" where none was.
 func alikeWords(n gate.Alike) string {
 	all := n.Approved + n.Denied

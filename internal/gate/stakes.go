@@ -30,6 +30,9 @@ type Stakes struct {
 	// than all of theirs.
 	FirstTime []string
 	Larger    bool
+	// Alike is how the last calls of the same agent and tool were decided, of a call that waits.
+	// It is known of calls whose arguments are not told, too.
+	Alike Alike
 	// Unreadable says that the call's document cannot be read, and nothing is known of it.
 	Unreadable bool
 	// Same is the last approved call that is the very same, in a list of what waits; nil for
@@ -128,7 +131,38 @@ func (g *Queries) Stakes(ctx context.Context, listed []approval.Approval) (map[s
 		told[a.ID] = s
 	}
 	g.addUnusual(ctx, listed, told, now)
+	g.addAlike(ctx, listed, told)
 	return told, nil
+}
+
+// addAlike says of what waits how calls like it were decided: no more than each one's card
+// says. Rows are without it where that cannot be read.
+func (g *Queries) addAlike(ctx context.Context, listed []approval.Approval, told map[string]Stakes) {
+	var of []store.AgentTool
+	for _, a := range listed {
+		if a.Status == approval.Pending {
+			of = append(of, agentTool(a))
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	alike, err := g.Store.Approvals.Alike(ctx, of, alikeCalls)
+	if err != nil {
+		g.Logger.ErrorContext(ctx, "how alike calls were decided not read", "error", err)
+		return
+	}
+	for _, a := range listed {
+		if n, there := alike[agentTool(a)]; there && a.Status == approval.Pending {
+			s := told[a.ID]
+			s.Alike = n
+			told[a.ID] = s
+		}
+	}
+}
+
+func agentTool(a approval.Approval) store.AgentTool {
+	return store.AgentTool{AgentID: a.Call.AgentID, Tool: a.Call.Tool}
 }
 
 // same finds what was approved before of the very same calls, of those that wait.
@@ -182,7 +216,9 @@ func (g *Queries) before(ctx context.Context, card *Card) error {
 	if former, there := same[card.Approval.ID]; there {
 		card.Same = &former
 	}
-	card.Alike, err = g.Store.Approvals.Alike(ctx, card.Approval.Call.AgentID, card.Approval.Call.Tool, card.Approval.ID, alikeCalls)
+	of := agentTool(card.Approval)
+	alike, err := g.Store.Approvals.Alike(ctx, []store.AgentTool{of}, alikeCalls)
+	card.Alike = alike[of]
 	return err
 }
 

@@ -211,8 +211,11 @@ func TestStakesOfAList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := told[short.ID].Sentence.String(); got != "Pay 5 [currency is missing] to “Ann”" || len(told) != 2 {
+	if got := told[short.ID].Sentence.String(); got != "Pay 5 [currency is missing] to “Ann”" || len(told) != 3 {
 		t.Errorf("%q, and %d are told", got, len(told))
+	}
+	if s := told[long.ID]; len(s.Sentence.Parts) > 0 || s.Unreadable || s.Alike != (gate.Alike{Denied: 1}) {
+		t.Errorf("a long one: %+v", s)
 	}
 	if s := told[gone.ID].Sentence; s.Origin != stakes.BuiltIn {
 		t.Errorf("an ended one: %s", s)
@@ -262,7 +265,8 @@ func BenchmarkStakesOfAPage(b *testing.B) {
 }
 
 // TestUnusualRows: a list says of what waits whom it names for the first time, and that its
-// amount is larger than those that were approved before; and nothing of what is like them.
+// amount is larger than those that were approved before; and how those before were decided,
+// nothing of it told but numbers.
 func TestUnusualRows(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	pay := func(amount, to string) approval.Approval {
@@ -291,10 +295,27 @@ func TestUnusualRows(t *testing.T) {
 		h.settle(a.ID)
 	}
 	got := rows(pay("48.00", "Ann"), pay("4600.00", "Eve"))
-	if s := got[0]; len(s.FirstTime) > 0 || s.Larger {
+	if s := got[0]; len(s.FirstTime) > 0 || s.Larger || s.Alike != (gate.Alike{Approved: 3}) {
 		t.Errorf("the usual one: %+v", s)
 	}
-	if s := got[1]; strings.Join(s.FirstTime, " ") != "to" || !s.Larger {
-		t.Errorf("the unusual one: %v, %v", s.FirstTime, s.Larger)
+	if s := got[1]; strings.Join(s.FirstTime, " ") != "to" || !s.Larger || s.Alike != (gate.Alike{Approved: 3}) {
+		t.Errorf("the unusual one: %v, %v, %v", s.FirstTime, s.Larger, s.Alike)
+	}
+	refused := pay("47.00", "Ann")
+	if err := h.vote("ada", refused, false); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(refused.ID)
+	ended, err := h.Store.Approvals.Get(t.Context(), refused.ID)
+	if err != nil || ended.Approval.Status != approval.Denied {
+		t.Fatalf("%s: %v", ended.Approval.Status, err)
+	}
+	charge := h.open(callOf("charge", `{"amount":"48.00","currency":"EUR","to":"Ann"}`))
+	long := h.open(callOf("send_payment", `{"amount":"5","to":"`+strings.Repeat("x", 17<<10)+`"}`))
+	got = rows(pay("48.00", "Ann"), charge, long, ended.Approval)
+	for i, want := range []gate.Alike{{Approved: 3, Denied: 1}, {}, {Approved: 3, Denied: 1}, {}} { // another tool's, one without a sentence, one that is decided
+		if got[i].Alike != want {
+			t.Errorf("row %d: %+v, want %+v", i, got[i].Alike, want)
+		}
 	}
 }

@@ -210,16 +210,39 @@ func (s Approvals) SameApproved(ctx context.Context, ids []string) (map[string]S
 // Alike is how calls of one agent and tool were decided.
 type Alike struct{ Approved, Denied int }
 
-// Alike counts how the agent's last calls of the tool, up to limit, were decided,
-// without the one named and without those that nobody was asked about.
-func (s Approvals) Alike(ctx context.Context, agentID, tool, except string, limit int) (Alike, error) {
+// lastDecided hides its limit from the planner, which else takes so few rows for all that an
+// agent's tool has, and sorts thousands.
+const lastDecided = `SELECT w.agent_id, w.tool, count(*) FILTER (WHERE last.status = 'approved'), count(*) FILTER (WHERE last.status = 'denied')
+	FROM (SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) AS w (agent_id, tool)) AS w
+	CROSS JOIN LATERAL (SELECT status FROM approvals a
+		WHERE a.agent_id = w.agent_id AND a.tool = w.tool AND (status = 'denied' OR status = 'approved' AND NOT terms ? 'accepted_as')
+		ORDER BY ended_at DESC LIMIT (SELECT $3::bigint)) AS last
+	GROUP BY w.agent_id, w.tool`
+
+// AgentTool is one of an agent's tools.
+type AgentTool struct{ AgentID, Tool string }
+
+// Alike counts how the last calls of agents' tools, up to limit of each, were decided,
+// without those that nobody was asked about. What none was decided of is left out.
+func (s Approvals) Alike(ctx context.Context, of []AgentTool, limit int) (map[AgentTool]Alike, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
+	agents, tools := make([]string, len(of)), make([]string, len(of))
+	for i, one := range of {
+		agents[i], tools[i] = one.AgentID, one.Tool
+	}
+	rows, err := s.pool.Query(ctx, lastDecided, agents, tools, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	found := map[AgentTool]Alike{}
+	var one AgentTool
 	var n Alike
-	err := s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE status = 'approved'), count(*) FILTER (WHERE status = 'denied') FROM (
-			SELECT status FROM approvals WHERE agent_id = $1 AND tool = $2 AND status IN ('approved', 'denied') AND id <> $3 AND NOT terms ? 'accepted_as'
-			ORDER BY ended_at DESC LIMIT $4) AS last`, agentID, tool, except, limit).Scan(&n.Approved, &n.Denied)
-	return n, translate(err)
+	_, err = pgx.ForEachRow(rows, []any{&one.AgentID, &one.Tool, &n.Approved, &n.Denied}, func() error {
+		found[one] = n
+		return nil
+	})
+	return found, translate(err)
 }
 
 // Sealed reads the sealed documents of approvals with at most size bytes of arguments

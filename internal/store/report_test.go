@@ -257,6 +257,7 @@ func TestReportsUseTheirIndexes(t *testing.T) {
 		{"events_signed_in", `SELECT e.appended_at FROM events e WHERE e.type = 'sign_in' AND e.outcome = 'ALLOW' AND event_code(e.body) = 'SIGNED_IN' AND event_actor(e.body) = $1 AND e.appended_at <= $2
 			ORDER BY e.appended_at DESC LIMIT 1`, []any{"usr_ada", now}},
 		{"facts_said", loads, []any{now.Add(-time.Hour), now, "UTC", 5.0, 22, 6}},
+		{"approvals_decided", lastDecided, []any{[]string{"bot", "other"}, []string{"t", "t"}, 15}},
 		{"approvals_unknown", `SELECT id FROM approvals` + whereUnknown, []any{true, "usr_ada", 20}},
 		{"approvals_unknown", `SELECT id FROM approvals` + whereUnknown, []any{false, "usr_ada", 20}},
 		{"approvals_", `SELECT id FROM approvals` + whereRequesting, []any{"usr_ada", 20}},

@@ -83,6 +83,13 @@ type InboxRow struct {
 	Stopped    bool
 	StoppedWhy string
 	Flags      []string
+	// Before says how the last calls like it were decided, "" where none was; MostlyDenied,
+	// that more of them were denied, and not just one.
+	Before       string
+	MostlyDenied bool
+	// Amounts are what the call moves, as its sentence has it; of several alike, the least and
+	// the largest of each currency.
+	Amounts []string
 	// Pick says that the call can be chosen, to be decided together with others.
 	Pick bool
 	// Alike is how many calls the row stands for; more than one are at AlikeURL.
