@@ -134,8 +134,8 @@ func TestBrowserKeepsWords(t *testing.T) {
 }
 
 // TestBrowserKeepsWordsAboutSeveral: what somebody writes where several calls are decided
-// together is there again after leaving, and for those that are left; and gone once it is
-// sent.
+// together is there again after leaving, without a script, too, and for those that are left;
+// and gone once it is sent.
 func TestBrowserKeepsWordsAboutSeveral(t *testing.T) {
 	d := onBrowsed(t)
 	agent, tool := d.agent(t), newID("refund_words_")
@@ -166,8 +166,28 @@ func TestBrowserKeepsWordsAboutSeveral(t *testing.T) {
 			t.Errorf("call %d is %s, want %s", i, got.Status, want)
 		}
 	}
-	b.open("/inbox/together?" + url.Values{"id": {hold(4).ID, hold(5).ID}}.Encode())
+	together = "/inbox/together?" + url.Values{"id": {hold(4).ID, hold(5).ID, calls[0].ID}}.Encode()
+	b.open(together)
 	b.value(testid("comment"), "")
+	// Without a script, whatever leads on from the page takes the words along.
+	b.do(chromedp.Func(withoutScript))
+	for _, press := range []string{`tr.whole`, testid("apart"), `.crumb`} {
+		b.open(together)
+		b.eval(`document.querySelectorAll("tr.whole details").forEach((el) => { el.open = true })`)
+		if got := b.eval(`[...document.querySelectorAll("#main a[href]")].filter((a) => a.checkVisibility() && !a.hash).map((a) => a.href).join()`); got != "" {
+			t.Errorf("a link of the page loses what is written: %s", got)
+		}
+		words := "before " + press
+		b.put(testid("comment"), words)
+		b.eval(mark)
+		b.click(press + ` button.link`)
+		b.until("the page behind "+press, loaded+` && !(`+marked+`)`)
+		if got := b.eval(`location.pathname`); press == ".crumb" && got != "/" || press != ".crumb" && !strings.HasPrefix(got, "/approvals/apr_") {
+			t.Errorf("%s leads to %s", press, got)
+		}
+		b.open(together)
+		b.value(testid("comment"), words)
+	}
 	b.clean()
 }
 

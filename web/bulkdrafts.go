@@ -37,6 +37,9 @@ func (h *bulkHandler) keep(w http.ResponseWriter, r *http.Request, p engine.Pers
 	if err == nil {
 		err = h.keepTogether(r.Context(), p, ids, fields)
 	}
+	if fields == nil && r.URL.Query().Has("then") { // a link has nothing to keep
+		err = nil
+	}
 	switch {
 	case err != nil && fromScript(r):
 		h.site.renderJSON(w, r, nil, err)
@@ -45,9 +48,22 @@ func (h *bulkHandler) keep(w http.ResponseWriter, r *http.Request, p engine.Pers
 	case fromScript(r):
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		http.Redirect(w, r, bulkURL(ids), http.StatusSeeOther)
+		http.Redirect(w, r, onwardTogether(ids, r.URL.Query()), http.StatusSeeOther)
 	}
 	return nil
+}
+
+// onwardTogether is where a link of the page leads that has kept what was written: a card, the
+// inbox, or the page itself, where it names neither.
+func onwardTogether(ids []string, asked url.Values) string {
+	switch then := asked.Get("then"); then {
+	case "":
+		return bulkURL(ids)
+	case "inbox":
+		return "/"
+	default:
+		return cardURL(then)
+	}
 }
 
 // keepTogether keeps a draft with each of these calls. One that takes none any more is none of

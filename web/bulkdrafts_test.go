@@ -61,6 +61,15 @@ func TestWordsAboutSeveral(t *testing.T) {
 	if saved.StatusCode != http.StatusSeeOther || saved.Header.Get("Location") != pageFor("apr_01", "apr_03") || len(drafts) != 2 {
 		t.Errorf("%s, kept %v", saved.Status, drafts)
 	}
+	for then, leads := range map[string]string{"inbox": "/", "apr_01": "/approvals/apr_01", "/evil.example": "/approvals/%2Fevil.example", "": pageFor("apr_01", "apr_03")} {
+		if to := c.do("POST", "/inbox/draft?then="+url.QueryEscape(then), form).Header.Get("Location"); to != leads {
+			t.Errorf("then %q leads to %q", then, to)
+		}
+	}
+	if to := c.do("POST", "/inbox/draft?then=inbox", url.Values{"shown": {"apr_gone"}, "kind": {"never"}}); to.StatusCode != http.StatusSeeOther {
+		t.Errorf("a link with nothing to keep: %s", to.Status)
+	}
+	c.do("POST", "/inbox/draft?then=inbox", url.Values{"comment": {"<lost>"}}).want(t, http.StatusUnprocessableEntity, "&lt;lost&gt;</textarea>")
 	c.do("POST", "/inbox/draft", url.Values{"comment": {"x"}}).want(t, http.StatusUnprocessableEntity, "x</textarea>")
 	c.do("POST", "/inbox/draft", written("x", make101()...), "Sec-Fetch-Dest", "empty").want(t, http.StatusUnprocessableEntity, `"code":"too_many"`)
 	if len(drafts) != 2 || drafts["usr_ada apr_03 together"].Get("comment") != "by hand" {
