@@ -112,6 +112,26 @@ func TestBrowserAdministers(t *testing.T) {
 
 	b.open("/policies")
 	b.sees(testid("rules"), "tool-requests")
+	// On a phone a rule is one line, until it is unfolded: by a press, by a link to it, by a search.
+	b.do(chromedp.EmulateViewport(390, 844))
+	const open = `[...document.querySelectorAll("[data-testid=rules] tbody tr")].filter((tr) => tr.querySelector("td").checkVisibility()).map((tr) => tr.id).join()`
+	if got := b.eval(open + ` + " " + [...document.querySelectorAll("[data-testid=rule-fold]")].every((el) => el.closest("tr").clientHeight < 70)`); got != " true" {
+		t.Errorf("on a phone the rules that are unfolded, and whether all are one line: %q", got)
+	}
+	b.click("#rule-1 summary")
+	b.click(testid("rule-jump") + " summary")
+	b.click(testid("rule-jump") + ` a[href="#rule-3"]`)
+	b.until("two rules unfolded", open+` === "rule-1,rule-3"`)
+	b.click("#rule-1 summary")
+	b.until("one of them folded", open+` === "rule-3"`)
+	b.fits("/policies on a phone")
+	b.open("/policies?q=tool-requests")
+	b.until("what was found unfolded", open+` !== ""`)
+	b.do(chromedp.EmulateViewport(1440, 900))
+	b.open("/policies")
+	if b.eval(open) == "" || b.eval(`document.querySelector("[data-testid=rule-fold]").checkVisibility()`) != "false" {
+		t.Error("on a desk the rules are no plain table")
+	}
 	b.put("#try input[name=tool]", "no.such.tool")
 	b.put("#try textarea[name=arguments]", `{"amount": 12}`)
 	b.click("#try button[type=submit]")

@@ -1,5 +1,5 @@
 // Holdpoint console: what fields get from a script. The arguments of a call can be searched
-// and copied, and times are entered in the reader's own zone.
+// and copied, times are entered in the reader's own zone, and a rule that is linked to is open.
 (() => {
   "use strict";
   // The arguments can be searched, in every shape that they have on the page, and their
@@ -63,6 +63,14 @@
     });
   };
   tools();
+
+  // A link to a rule unfolds it.
+  const unfold = () => {
+    const fold = document.getElementById(location.hash.slice(1))?.querySelector(".rulefold");
+    if (fold) fold.open = true;
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
 
   // Times are in the zone of the browser, unless another one was chosen. Its name goes along,
   // so that a time behind a change of the clocks is meant as it is read.

@@ -13,11 +13,12 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 )
 
-//go:embed console.css console.js export.js fields.js flow.js passkeys.js push.js sw.js verify.js logo.svg manifest.webmanifest *.png
+//go:embed console.css print.css console.js export.js fields.js flow.js passkeys.js push.js sw.js verify.js logo.svg manifest.webmanifest *.png
 var files embed.FS
 
 type file struct {
@@ -40,6 +41,12 @@ var kinds = map[string]string{
 // console, and nowhere else.
 const worker = "sw.js"
 
+// The style sheet is one to browsers: what is for paper ends it.
+const (
+	style = "console.css"
+	paper = "print.css"
+)
+
 // all is made from what the binary embeds when the first page needs it, so that a command
 // that has none starts at once; it cannot fail at run time.
 var all = sync.OnceValue(load)
@@ -51,7 +58,15 @@ func load() map[string]file {
 		panic(err)
 	}
 	for _, e := range entries {
+		if e.Name() == paper {
+			continue
+		}
 		content, err := files.ReadFile(e.Name())
+		if err == nil && e.Name() == style {
+			var end []byte
+			end, err = files.ReadFile(paper)
+			content = slices.Concat(content, end)
+		}
 		if err != nil {
 			panic(err)
 		}
@@ -90,7 +105,7 @@ func TakesGzip(r *http.Request) bool {
 func URL(name string) string { return "/static/" + name + "?v=" + all()[name].hash }
 
 // Stylesheet is the console's style sheet.
-func Stylesheet() []byte { return all()["console.css"].content }
+func Stylesheet() []byte { return all()[style].content }
 
 // Handler serves the files under /static/. What is asked for by its hash may be
 // kept for a year; anything else is asked for again, with an ETag.
