@@ -45,10 +45,22 @@ func (migrateUp) Run(ctx context.Context, c *cli) error {
 	for _, name := range names {
 		fmt.Println("applied", name)
 	}
-	if err == nil && len(names) == 0 {
-		fmt.Println("nothing to do: the schema is up to date")
+	if err != nil || len(names) > 0 {
+		return err
+	}
+	list, err := store.Migrations(ctx, cfg.DatabaseAdminURL)
+	if err == nil {
+		fmt.Println(nothingToDo(list))
 	}
 	return err
+}
+
+// nothingToDo says of the migrations that a database has had why it lacks none.
+func nothingToDo(list []store.Migration) string {
+	if last := list[len(list)-1]; last.SQL == "" {
+		return fmt.Sprintf("nothing to do: the schema has version %d, that of a newer program; this one knows it up to version %d", last.Version, store.SchemaVersion())
+	}
+	return "nothing to do: the schema is up to date"
 }
 
 type migrateStatus struct {
@@ -138,7 +150,7 @@ func (m migratePlan) Run(ctx context.Context, c *cli) error {
 		fmt.Printf("\n%s\n\n", strings.TrimSpace(one.SQL))
 	}
 	if planned == 0 {
-		fmt.Println("nothing to do: the schema is up to date")
+		fmt.Println(nothingToDo(list))
 	}
 	return nil
 }

@@ -47,9 +47,13 @@ func TestMistakesAreNamed(t *testing.T) {
 		environ []string
 		want    string
 	}{
-		"a key of another part":   {file: "smtp: {issuer: x}\n", want: `unknown field "issuer" here: it is one of another part of the file`},
-		"unknown key in the file": {file: "listne: x\n", want: `unknown field "listne" (did you mean listen?)`},
-		"a tab":                   {file: "routing:\n\tdefault: {}\n", want: ": [2:1] lines are indented with spaces, not with tabs"},
+		"a line indented otherwise": {file: "smtp:\n  addr: a:25\n from: x@example.com\n", want: `[3:2] the line is indented otherwise than those that it belongs to`},
+		"a list for names":          {file: "routing:\n  - role: x\n", want: `[2:3] want names with values (name: value), got a list`},
+		"no colon":                  {file: "token_ttl 10m\n", want: `[1:1] want names with values (name: value), got a text: is a colon missing?`},
+		"a variable's name":         {file: "HOLDPOINT_LISTEN: 127.0.0.1:1\n", want: `unknown field "HOLDPOINT_LISTEN": here it is called listen`},
+		"a key of another part":     {file: "smtp: {issuer: x}\n", want: `unknown field "issuer" here: it is one of another part of the file`},
+		"unknown key in the file":   {file: "listne: x\n", want: `unknown field "listne" (did you mean listen?)`},
+		"a tab":                     {file: "routing:\n\tdefault: {}\n", want: ": [2:1] lines are indented with spaces, not with tabs"},
 		"unknown key of a calendar": {
 			file: "routing:\n  calendars:\n    office: {time_zone: UTC, hours: {mon: [\"09:00-17:00\"]}, holiday: [2026-12-25]}\n", want: `[3:61] unknown field "holiday"`,
 		},

@@ -116,8 +116,22 @@ func inWords(err error) string {
 	if place, _, tab := strings.Cut(text, "found character '\t' that cannot start any token"); tab {
 		return place + "lines are indented with spaces, not with tabs"
 	}
+	if place, _, context := strings.Cut(text, "value is not allowed in this context"); context {
+		return place + "the line is indented otherwise than those that it belongs to"
+	}
+	if place, found, shape := strings.Cut(text, " was used where mapping is expected"); shape && found == "" {
+		if place, list := strings.CutSuffix(place, "sequence"); list {
+			return place + "want names with values (name: value), got a list"
+		}
+		if place, word := strings.CutSuffix(place, "string"); word {
+			return place + "want names with values (name: value), got a text: is a colon missing?"
+		}
+	}
 	if _, name, unknown := strings.Cut(text, "unknown field "); unknown {
 		name = strings.Trim(name, `"`)
+		if setting, variable := strings.CutPrefix(name, "HOLDPOINT_"); variable {
+			return text + ": here it is called " + strings.ToLower(setting)
+		}
 		names := fieldNames(reflect.TypeFor[Config]())
 		if slices.Contains(names, name) {
 			return text + " here: it is one of another part of the file"

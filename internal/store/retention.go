@@ -87,7 +87,7 @@ type RetentionMinimum struct {
 const PermissionLasts = 3 * 24 * time.Hour
 
 // floorPermits is the condition that the permission to lower the floor is not over; $1 is PermissionLasts.
-const floorPermits = `EXISTS (SELECT FROM approvals a WHERE a.id = permitted_by AND a.ended_at > clock_timestamp() - make_interval(secs => $1))`
+const floorPermits = `EXISTS (SELECT FROM approvals a WHERE a.id = permitted_by AND a.ended_at > (SELECT clock_timestamp()) - make_interval(secs => $1))`
 
 // Minimum reads it.
 func (s Retention) Minimum(ctx context.Context) (RetentionMinimum, error) {

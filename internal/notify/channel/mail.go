@@ -90,6 +90,9 @@ func (c MailConfig) server() (host string, port int, err error) {
 // parseAddress reads one address, and refuses what a mail server or program could
 // read in another way.
 func parseAddress(s string) (*netmail.Address, error) {
+	if s == "" {
+		return nil, errors.New("is missing")
+	}
 	if len(s) > 320 || visible(s, 320) != s {
 		return nil, errors.New("has characters that no address has, or too many")
 	}
