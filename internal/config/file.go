@@ -116,6 +116,9 @@ func inWords(err error) string {
 	if place, _, tab := strings.Cut(text, "found character '\t' that cannot start any token"); tab {
 		return place + "lines are indented with spaces, not with tabs"
 	}
+	if place, _, context := strings.Cut(text, "mapping value is not allowed in this context"); context {
+		return place + "no name: value may stand here: is a line indented otherwise than those beside it, or does a text with a colon want quotes?"
+	}
 	if place, _, context := strings.Cut(text, "value is not allowed in this context"); context {
 		return place + "the line is indented otherwise than those that it belongs to"
 	}
