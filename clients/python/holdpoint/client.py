@@ -11,8 +11,9 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeV
 
 from .requests import OUTCOMES, Requests
 from .errors import HoldpointError
-from .guard import Life, Tool, in_thread, say_what_waits, settle, tool_of
+from .guard import Life, in_thread, say_what_waits, settle
 from .journal import Entry, Journal
+from .tool import Tool, tool_of
 from .transport import Stop
 from .wire import Approval, Call, Decision, Redemption
 
