@@ -57,7 +57,7 @@ func install(t testing.TB) *installation {
 // prepare makes role, agent and key.
 func (in *installation) prepare(conn *pgx.Conn) {
 	in.t.Helper()
-	if _, err := conn.Exec(context.Background(), `DO $$ BEGIN CREATE ROLE log_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+	if _, err := conn.Exec(context.Background(), `DO $$ BEGIN CREATE ROLE log_app LOGIN PASSWORD '`+pgtest.Verifier("app")+`' IN ROLE holdpoint_runtime;
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
 		INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`); err != nil {
 		in.t.Fatal(err)

@@ -57,7 +57,7 @@ func open(t testing.TB) (*Store, string) {
 	owner := migrated(t)
 	conn := connect(t, owner)
 	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE store_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+	if _, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE store_app LOGIN PASSWORD '`+pgtest.Verifier("app")+`' IN ROLE holdpoint_runtime;
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
 		INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`); err != nil {
 		t.Fatal(err)

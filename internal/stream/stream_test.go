@@ -46,7 +46,7 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = owner.Close(context.Background()) })
-	if _, err := owner.Exec(ctx, `DO $$ BEGIN CREATE ROLE stream_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+	if _, err := owner.Exec(ctx, `DO $$ BEGIN CREATE ROLE stream_app LOGIN PASSWORD '`+pgtest.Verifier("app")+`' IN ROLE holdpoint_runtime;
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`); err != nil {
 		t.Fatal(err)
 	}

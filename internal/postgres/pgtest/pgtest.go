@@ -9,13 +9,20 @@
 //	}
 //
 // The cluster is in memory if there is room, and runs without fsync: what is committed survives kill -9 of the server, not a crash of the machine.
+//
+// Most of what tests cost is databases and connections, so both are made as cheaply as Postgres can.
 package pgtest
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/pbkdf2"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"flag"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +31,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"holdpoint/internal/postgres"
 )
@@ -44,6 +51,8 @@ var shared struct {
 	entered bool
 	dir     string
 	server  *postgres.Server
+	admin   *pgxpool.Pool // a superuser's, to the database postgres
+	copying string        // how CREATE DATABASE copies a template
 	err     error
 
 	migrated   sync.Once
@@ -76,6 +85,9 @@ func parallel() {
 func stop() {
 	shared.Lock()
 	defer shared.Unlock()
+	if shared.admin != nil {
+		shared.admin.Close()
+	}
 	if shared.server != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -98,7 +110,7 @@ func Server(t testing.TB) *postgres.Server {
 		t.Fatal("pgtest: the package needs func TestMain(m *testing.M) { pgtest.Main(m) }")
 	}
 	if shared.server == nil && shared.err == nil {
-		shared.server, shared.err = begin()
+		shared.err = begin()
 	}
 	if shared.err != nil {
 		t.Fatalf("pgtest: %v", shared.err)
@@ -106,14 +118,51 @@ func Server(t testing.TB) *postgres.Server {
 	return shared.server
 }
 
-func begin() (*postgres.Server, error) {
-	var err error
+// begin starts the cluster and connects to it.
+func begin() (err error) {
 	if shared.dir, err = TempDir("pg"); err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return postgres.Start(ctx, postgres.Config{Dir: shared.dir, NoSync: true, Progress: func(string) {}})
+	server, err := postgres.Start(ctx, postgres.Config{Dir: shared.dir, NoSync: true, Progress: func(string) {}})
+	if err != nil {
+		return err
+	}
+	shared.server = server
+	own, err := url.Parse(server.SuperuserURL("postgres"))
+	if err != nil {
+		return err
+	}
+	if shared.admin, err = pgxpool.New(ctx, own.String()); err != nil {
+		return err
+	}
+	password, _ := own.User.Password()
+	if _, err = shared.admin.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", own.User.Username(), Verifier(password))); err != nil {
+		return fmt.Errorf("set the superuser's verifier: %w", err)
+	}
+	// Since version 15 Postgres copies a template by way of its log, which costs twice as much here, unless it is told otherwise.
+	if err = shared.admin.QueryRow(ctx, "SELECT CASE WHEN current_setting('server_version_num')::int >= 150000 THEN 'STRATEGY file_copy' ELSE '' END").Scan(&shared.copying); err != nil {
+		return fmt.Errorf("read the server's version: %w", err)
+	}
+	return nil
+}
+
+// Verifier is what Postgres keeps of a password, for CREATE ROLE … PASSWORD. It is of one iteration of SCRAM's derivation
+// and not of 4,096, which every connection of a test would spend again: the password is checked all the same.
+func Verifier(password string) string {
+	salt := []byte(rand.Text()[:16])
+	salted, err := pbkdf2.Key(sha256.New, password, salt, 1, sha256.Size)
+	if err != nil {
+		panic(err) // only of lengths that FIPS 140 forbids, if it is on
+	}
+	of := func(key []byte, text string) []byte {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(text))
+		return mac.Sum(nil)
+	}
+	stored, encode := sha256.Sum256(of(salted, "Client Key")), base64.StdEncoding.EncodeToString
+	return "SCRAM-SHA-256$1:" + encode(salt) + "$" + encode(stored[:]) + ":" + encode(of(salted, "Server Key"))
 }
 
 // TempDir makes a directory for clusters, which its caller removes. It is in memory if there is room and TMPDIR says nothing
@@ -173,16 +222,16 @@ func Migrated(t testing.TB, migrate func(ctx context.Context, url string) ([]str
 	t.Helper()
 	server := Server(t)
 	shared.migrated.Do(func() {
-		execute(t, server, "CREATE DATABASE "+template)
+		execute(t, "CREATE DATABASE "+template)
 		if _, shared.migrateErr = migrate(t.Context(), server.SuperuserURL(template)); shared.migrateErr == nil {
 			// Nobody is to be connected to what is copied.
-			execute(t, server, "ALTER DATABASE "+template+" ALLOW_CONNECTIONS false")
+			execute(t, "ALTER DATABASE "+template+" ALLOW_CONNECTIONS false")
 		}
 	})
 	if shared.migrateErr != nil {
 		t.Fatalf("pgtest: %v", shared.migrateErr)
 	}
-	return create(t, "CREATE DATABASE %s TEMPLATE "+template,
+	return create(t, "CREATE DATABASE %s TEMPLATE "+template+" "+shared.copying,
 		// Who may connect and make temporary tables is not copied with it.
 		"UPDATE pg_database SET datacl = (SELECT datacl FROM pg_database WHERE datname = '"+template+"') WHERE datname = '%s'")
 }
@@ -195,22 +244,17 @@ func create(t testing.TB, statements ...string) string {
 	for i, statement := range statements {
 		statements[i] = fmt.Sprintf(statement, name)
 	}
-	execute(t, server, statements...)
-	t.Cleanup(func() { execute(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	execute(t, statements...)
+	t.Cleanup(func() { execute(t, "DROP DATABASE "+name+" WITH (FORCE)") })
 	return server.SuperuserURL(name)
 }
 
-func execute(t testing.TB, server *postgres.Server, statements ...string) {
+func execute(t testing.TB, statements ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, server.SuperuserURL("postgres"))
-	if err != nil {
-		t.Fatalf("pgtest: connect: %v", err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
 	for _, statement := range statements {
-		if _, err := conn.Exec(ctx, statement); err != nil {
+		if _, err := shared.admin.Exec(ctx, statement); err != nil {
 			t.Fatalf("pgtest: %s: %v", statement, err)
 		}
 	}

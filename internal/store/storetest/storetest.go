@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,7 +33,13 @@ type Database struct {
 	Observer store.Observer
 	owner    *store.Store
 	t        testing.TB
+
+	using sync.Mutex
+	kept  *pgx.Conn // of a superuser, for Exec; nil until then
 }
+
+// roles are made once: they are the cluster's, not the database's.
+var roles sync.Once
 
 // New makes a database with a data key of its own. The package's TestMain calls pgtest.Main.
 func New(t testing.TB) *Database {
@@ -45,16 +52,17 @@ func New(t testing.TB) *Database {
 	if d.Sealer, err = seal.New(key); err != nil {
 		t.Fatal(err)
 	}
-	d.Exec(`DO $$ BEGIN CREATE ROLE test_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+	roles.Do(func() {
+		for name, in := range map[string]string{"test_app": "holdpoint_runtime", "test_people": "holdpoint_runtime, holdpoint_people"} {
+			d.Exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s' IN ROLE %s", name, pgtest.Verifier(name), in))
+		}
+	})
 	cfg, err := pgx.ParseConfig(d.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.RuntimeURL = pgtest.Server(t).URL("test_app", "app", cfg.Database)
-	d.Exec(`DO $$ BEGIN CREATE ROLE test_people LOGIN PASSWORD 'people' IN ROLE holdpoint_runtime, holdpoint_people;
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
-	d.PeopleURL = pgtest.Server(t).URL("test_people", "people", cfg.Database)
+	d.RuntimeURL = pgtest.Server(t).URL("test_app", "test_app", cfg.Database)
+	d.PeopleURL = pgtest.Server(t).URL("test_people", "test_people", cfg.Database)
 	return d
 }
 
@@ -107,6 +115,9 @@ func (d *Database) Ahead(by time.Duration) {
 			EXECUTE format('ALTER TABLE %%s ALTER COLUMN %%I SET DEFAULT ahead.clock_timestamp()', one.tab, one.col);
 		END LOOP;
 	END $$`, by.Seconds()))
+	d.using.Lock()
+	defer d.using.Unlock()
+	_ = d.kept.Close(context.Background()) // it has the former clock
 }
 
 // Connect connects to one of the database's URLs.
@@ -120,17 +131,32 @@ func (d *Database) Connect(url string) *pgx.Conn {
 	return conn
 }
 
-// Exec runs SQL as a superuser, on a connection of its own.
+// Exec runs SQL as a superuser. Nothing of its session is left for the next one.
 func (d *Database) Exec(sql string, args ...any) {
 	d.t.Helper()
-	conn, err := pgx.Connect(context.Background(), d.URL)
-	if err != nil {
+	ctx := context.Background()
+	var conn *pgx.Conn
+	if d.using.TryLock() {
+		defer d.using.Unlock()
+		if d.kept == nil || d.kept.IsClosed() {
+			d.kept = d.uncached()
+		}
+		conn = d.kept
+	} else { // the kept one is waiting for something
+		conn = d.uncached()
+	}
+	if _, err := conn.Exec(ctx, sql, args...); err != nil {
 		d.t.Fatal(err)
 	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
+	if _, err := conn.Exec(ctx, `DISCARD ALL`); err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+// uncached is a superuser's connection that reads and plans each statement anew, however the schema was changed meanwhile.
+func (d *Database) uncached() *pgx.Conn {
+	d.t.Helper()
+	return d.Connect(d.URL + "&default_query_exec_mode=describe_exec")
 }
 
 // Person adds somebody. Without an ID and identity they are new, without an address it is name@example.com.
