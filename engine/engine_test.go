@@ -112,8 +112,8 @@ func TestUndischarged(t *testing.T) {
 	}
 }
 
-// After Foresee, the foreseen re-check always passes, unless it refuses.
-func TestForeseenRechecksPass(t *testing.T) {
+// After Preview, the previewed re-check always passes, unless it refuses.
+func TestPreviewedRechecksPass(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) Decision {
 			var findings []Finding

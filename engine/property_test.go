@@ -163,7 +163,7 @@ func TestStricterKeepsTwoApart(t *testing.T) {
 }
 
 // What has to be supplied is asked for also where a review is needed besides.
-func TestForeseeKeepsForms(t *testing.T) {
+func TestPreviewKeepsForms(t *testing.T) {
 	d := engine.Decision{Route: engine.Ask, Requirements: []engine.Requirement{
 		{Kind: engine.Answer, Needed: 1}, {Kind: engine.Answer, Needed: 1, Form: []byte(`{}`)},
 	}}

@@ -193,14 +193,14 @@ func (h *historyHandler) names(ctx context.Context, page gate.HistoryPage) func(
 }
 
 // ownWords are what the person has written about an approval themself, the last of it.
-func ownWords(a approval.Approval, p engine.Person) (own []views.Said) {
+func ownWords(a approval.Approval, p engine.Person) (own []views.Remark) {
 	verbs := map[approval.FactKind]string{
 		approval.Vote: "With your vote", approval.Comment: "Your comment", approval.Question: "You asked", approval.Information: "You answered",
 		approval.Edit: "Why you changed it", approval.BreakGlass: "Why you broke the glass",
 	}
 	for _, f := range factsInOrder(a.Facts) {
 		if f.Actor.ID == p.ID && f.Comment != "" && verbs[f.Kind] != "" {
-			own = append(own, views.Said{What: verbs[f.Kind], Text: f.Comment})
+			own = append(own, views.Remark{What: verbs[f.Kind], Text: f.Comment})
 		}
 	}
 	return own[max(0, len(own)-maxOwnWords):]

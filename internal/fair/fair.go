@@ -82,7 +82,7 @@ func (t *Turns[T]) Remove(name string, is func(T) bool) {
 	}
 }
 
-// Pool is an amount of something that is lent. It is safe for concurrent use.
+// Pool is an amount of something that is taken. It is safe for concurrent use.
 type Pool struct {
 	mu      sync.Mutex
 	most    int64
@@ -132,12 +132,12 @@ func (p *Pool) Take(ctx context.Context, name string, amount int64) (give func()
 
 // giving gives so much back, once.
 func (p *Pool) giving(amount int64) func() {
-	lent := true
+	taken := true
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if lent {
-			lent = false
+		if taken {
+			taken = false
 			p.free += amount
 			p.lend()
 		}
@@ -158,8 +158,8 @@ func (p *Pool) lend() {
 	}
 }
 
-// Usage is how much is lent, and how many wait.
-func (p *Pool) Usage() (lent int64, waiting int) {
+// Usage is how much is taken, and how many wait.
+func (p *Pool) Usage() (taken int64, waiting int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.most - p.free, p.waiting.Len()

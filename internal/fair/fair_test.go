@@ -74,7 +74,7 @@ func TestOneFloodDelaysNobody(t *testing.T) {
 func TestPoolIsKept(t *testing.T) {
 	const most = 10
 	p := NewPool(most)
-	var lent atomic.Int64
+	var taken atomic.Int64
 	var group sync.WaitGroup
 	for i := range 50 {
 		group.Go(func() {
@@ -86,10 +86,10 @@ func TestPoolIsKept(t *testing.T) {
 				amount := rand.Int64N(most+5) + 1
 				give, err := p.Take(ctx, string(rune('a'+i%7)), amount)
 				if err == nil {
-					if now := lent.Add(min(amount, most)); now > most {
-						t.Errorf("%d of %d are lent", now, most)
+					if now := taken.Add(min(amount, most)); now > most {
+						t.Errorf("%d of %d are taken", now, most)
 					}
-					lent.Add(-min(amount, most))
+					taken.Add(-min(amount, most))
 					give()
 					give()
 				}
@@ -98,8 +98,8 @@ func TestPoolIsKept(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if lent, waiting := p.Usage(); lent != 0 || waiting != 0 {
-		t.Errorf("%d are lent and %d wait", lent, waiting)
+	if taken, waiting := p.Usage(); taken != 0 || waiting != 0 {
+		t.Errorf("%d are taken and %d wait", taken, waiting)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestDone(t *testing.T) {
 	ctx := With(t.Context(), give)
 	Done(ctx)
 	Done(ctx)
-	if lent, _ := p.Usage(); lent != 0 {
-		t.Errorf("%d are lent", lent)
+	if taken, _ := p.Usage(); taken != 0 {
+		t.Errorf("%d are taken", taken)
 	}
 }

@@ -35,7 +35,7 @@ func (k *Keeper) Editions(ctx context.Context, kind string) ([]Edition, error) {
 	}
 	editions := make([]Edition, len(list))
 	for i, e := range list {
-		editions[i] = Edition{Edition: e, Reason: e.Said}
+		editions[i] = Edition{Edition: e, Reason: e.NotAsked}
 		if e.ApprovalID == "" || k.Sealer == nil {
 			continue
 		}

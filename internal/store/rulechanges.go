@@ -219,8 +219,8 @@ type Edition struct {
 	ApprovedBy string
 	// SignedBy are the names of the people whose keys had signed it, "" for none.
 	SignedBy string
-	// Said is why nobody was asked.
-	Said string
+	// NotAsked is why nobody was asked.
+	NotAsked string
 }
 
 var editionRows = newRows(func(e *Edition) columns {
@@ -235,7 +235,7 @@ var editionRows = newRows(func(e *Edition) columns {
 		{"coalesce(author, '')", &e.Author},
 		{"coalesce(approved_by, '')", &e.ApprovedBy},
 		{"coalesce(signed_by, '')", &e.SignedBy},
-		{`coalesce((SELECT convert_from(v.body, 'UTF8')::json->'safe_payload'->>'reason' FROM events v WHERE v.event_id = e.event_id::uuid), '')`, &e.Said},
+		{`coalesce((SELECT convert_from(v.body, 'UTF8')::json->'safe_payload'->>'reason' FROM events v WHERE v.event_id = e.event_id::uuid), '')`, &e.NotAsked},
 	}
 })
 

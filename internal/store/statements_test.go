@@ -125,7 +125,7 @@ func TestWriterTakesTurns(t *testing.T) {
 	if batch := p.next(nil); len(batch) != 1 {
 		t.Errorf("one that is longer than a commit is in one of %d", len(batch))
 	}
-	if lent, _ := p.room.Usage(); lent != 0 {
-		t.Errorf("%d places are lost", lent)
+	if taken, _ := p.room.Usage(); taken != 0 {
+		t.Errorf("%d places are lost", taken)
 	}
 }

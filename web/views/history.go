@@ -48,11 +48,11 @@ type HistoryRow struct {
 	Execution string        // what became of the call, in words
 	Erased    bool          // what it was about is gone
 	Edited    bool          // a reviewer changed its arguments
-	Own       []Said        // what the reader has written about it
+	Own       []Remark      // what the reader has written about it
 }
 
-// Said is something that somebody has written, and as what.
-type Said struct{ What, Text string }
+// Remark is something that somebody has written, and as what.
+type Remark struct{ What, Text string }
 
 // beginning is the first part of a text, on one line.
 func beginning(text string) string {
