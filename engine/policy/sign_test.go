@@ -82,7 +82,7 @@ func TestCompareVersions(t *testing.T) {
 	older := load(t, bundleOf())
 	newer := load(t, strings.Replace(bundleOf(), "2026-01-01", "2026-01-02", 1))
 	other := load(t, strings.Replace(bundleOf(), `"1.0.0"`, `"0.9.0"`, 1))
-	if !policy.Newer(newer, older) || policy.Newer(older, newer) || policy.Newer(older, older) || policy.Newer(other, older) {
+	if policy.Compare(newer, older) <= 0 || policy.Compare(older, newer) >= 0 || policy.Compare(older, older) != 0 || policy.Compare(other, older) >= 0 {
 		t.Error("bundles are not ordered by version, then generated_at")
 	}
 }

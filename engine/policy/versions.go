@@ -5,9 +5,6 @@ import (
 	"strings"
 )
 
-// Newer reports whether a comes after b: whether Compare(a, b) is positive.
-func Newer(a, b *Bundle) bool { return Compare(a, b) > 0 }
-
 // Compare orders bundles by version, and those of one version by generated_at.
 // It is negative if a comes before b. Two bundles may be equal and yet differ:
 // what distinguishes them is their Digest.

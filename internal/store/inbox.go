@@ -42,9 +42,6 @@ const (
 	Newest InboxOrder = "newest" // what was proposed last
 )
 
-// InboxOrders lists all orders, the usual one first.
-func InboxOrders() []InboxOrder { return []InboxOrder{ByDue, Oldest, Newest} }
-
 // InboxSearch says which approvals of an inbox are wanted: all of them, where a field
 // is zero.
 type InboxSearch struct {
