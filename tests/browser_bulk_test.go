@@ -43,6 +43,9 @@ func TestBrowserDecidesInBulk(t *testing.T) {
 	b.sees(testid("pick-bar"), "10 calls are ticked")
 	act(func() { b.click(testid("decide-together")) })
 	b.sees(testid("together-count"), "10 calls of")
+	if got := b.eval(`[...document.querySelectorAll("[data-testid=together-row]")].every((tr) => [...tr.children].every((cell, i) => Math.abs(cell.getBoundingClientRect().left - document.querySelectorAll("table.alikes > thead th")[i].getBoundingClientRect().left) < 2))`); got != "true" {
+		t.Error("what differs does not stand under its heading")
+	}
 	if got := b.eval(`[...document.querySelectorAll("table.alikes > thead th")].map(e => e.innerText.trim()).join()`); got != "Chosen,What it does,amount,order" {
 		t.Errorf("the table has the columns %s", got)
 	}
