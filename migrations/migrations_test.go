@@ -58,11 +58,12 @@ func TestReleased(t *testing.T) {
 const compatible = 39
 
 // takesAway is what programs of before may miss, or be refused by.
-var takesAway = regexp.MustCompile(`(?im)^\s*(?:DROP (?:TABLE|VIEW|TYPE)\b|REVOKE\b|ALTER TABLE [^;]*\b(?:DROP COLUMN|RENAME|SET NOT NULL|ALTER COLUMN \w+ (?:SET DATA )?TYPE|ADD (?:CONSTRAINT \w+ )?CHECK|ADD COLUMN \w+ [^,;]*NOT NULL(?:[^,;]*)))`)
+var takesAway = regexp.MustCompile(`(?im)^\s*(?:DROP (?:TABLE|VIEW|TYPE)\b|REVOKE\b[^;]*|ALTER TABLE [^;]*\b(?:DROP COLUMN|RENAME|SET NOT NULL|ALTER COLUMN \w+ (?:SET DATA )?TYPE|ADD (?:CONSTRAINT \w+ )?CHECK|ADD COLUMN \w+ [^,;]*NOT NULL(?:[^,;]*)))`)
 
 // without are parts of what takes something away that do not: a column with a value for
-// programs that write none; a check in place of another one, which is yours to see.
-var without = regexp.MustCompile(`(?i)NOT NULL[^,;]*\b(?:DEFAULT|GENERATED)\b|\b(?:DEFAULT|GENERATED)\b[^,;]*NOT NULL|\bDROP CONSTRAINT \w+,\s*ADD CONSTRAINT \w+ CHECK$`)
+// programs that write none; a check in place of another one, which is yours to see; and a
+// function that everybody could call, which is a new one: those of before have been revoked.
+var without = regexp.MustCompile(`(?i)NOT NULL[^,;]*\b(?:DEFAULT|GENERATED)\b|\b(?:DEFAULT|GENERATED)\b[^,;]*NOT NULL|\bDROP CONSTRAINT \w+,\s*ADD CONSTRAINT \w+ CHECK$|^\s*REVOKE ALL ON FUNCTION [^;]* FROM PUBLIC$`)
 
 var raises = regexp.MustCompile(`(?m)^UPDATE schema_compatibility SET oldest = (\d+);`)
 
@@ -116,6 +117,7 @@ func TestTakingAwayIsSaid(t *testing.T) {
 		"ALTER TABLE a RENAME TO b;":                                       true,
 		"DROP TABLE a;":                                                    true,
 		"REVOKE SELECT ON a FROM holdpoint_runtime;":                       true,
+		"REVOKE ALL ON FUNCTION a, b FROM PUBLIC;":                         false,
 	} {
 		if got, _ := contracts(statement); got != want {
 			t.Errorf("%s takes something away: %t, want %t", statement, got, want)

@@ -108,6 +108,8 @@ func votes(a approval.Approval, name func(string) string) []views.Vote {
 		switch {
 		case f.Edition != a.Plan.Edition:
 			v.What += " (counts no more: the call has changed)"
+		case !f.Voter.Active && f.Regained:
+			v.What += " (does not count: the account was disabled since)"
 		case !f.Voter.Active:
 			v.What += " (does not count: the account is disabled)"
 		}

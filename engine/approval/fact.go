@@ -63,7 +63,7 @@ const FreshFor = 5 * time.Minute
 
 // Voter is the standing of the person behind a fact, as it is when the facts
 // are read, not as it was when the fact came: a vote of somebody who has been
-// disabled or has lost the role since is void.
+// disabled or has lost the role since is void, and stays so when they have it again.
 type Voter struct {
 	// Identity is shared by all accounts of one human being.
 	Identity string
@@ -182,6 +182,9 @@ type Fact struct {
 	Via []string
 	// Voter is set when a person contributed.
 	Voter Voter
+	// Regained says that the account of whoever contributed was enabled again since, or given
+	// a role: what they lacked meanwhile does not come back to what they said before.
+	Regained bool
 	// Signed says that Details.Signature was verified by the keys that the log knows. It
 	// is not stored, and nothing that is stored sets it.
 	Signed bool

@@ -53,8 +53,9 @@ func TestAnAnswerIsAboutWhatTheUserSaw(t *testing.T) {
 	}
 }
 
-// Somebody whose yes became void speaks on the record once all the same.
-func TestAVoidYesIsNotSaidAgain(t *testing.T) {
+// A yes that became void because somebody had no say any more does not come back with
+// their say, and whoever has got one since may say yes once.
+func TestAVoidYesDoesNotComeBack(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 2))
 	h.join("temp", "other")
 	h.delegate("ada", "temp")
@@ -67,11 +68,47 @@ func TestAVoidYesIsNotSaidAgain(t *testing.T) {
 	if got := h.given(a); got != 0 {
 		t.Fatalf("given %d, want 0", got)
 	}
+	if err := h.vote("temp", a, true); err != nil {
+		t.Errorf("their own yes: %v", err)
+	}
+	h.give("ada", "reviewer")
+	if got := h.given(a); got != 1 {
+		t.Errorf("given %d once ada is a reviewer again, want 1", got)
+	}
 	if err := h.vote("temp", a, true); code(err) != "already_voted" {
 		t.Errorf("a second yes: %v", err)
 	}
 	if err := h.vote("temp", a, false); err != nil {
 		t.Errorf("their no: %v", err)
+	}
+}
+
+// What was said before an account was disabled stays void when it is enabled again: it may
+// have been in other hands. The person may say it again, and counts once.
+func TestEnabledAgainVotesAnew(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 2))
+	a := h.open(deferred)
+	if err := h.vote("ada", a, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, turn := range []string{`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, `UPDATE people SET disabled_at = NULL, since = '{}' WHERE id = $1`} {
+		h.db.Exec(turn, h.people["ada"].ID)
+		if got := h.given(a); got != 0 {
+			t.Fatalf("given %d after %s, want 0", got, turn)
+		}
+	}
+	if err := h.vote("ben", a, true); err != nil {
+		t.Fatal(err)
+	}
+	if h.settle(a.ID); h.get(a.ID).Approval.Status.Terminal() {
+		t.Fatal("one yes of before and one of now end it")
+	}
+	if err := h.vote("ada", a, true); err != nil {
+		t.Fatalf("ada again: %v", err)
+	}
+	h.settle(a.ID)
+	if got := h.get(a.ID).Approval; got.Status != approval.Approved {
+		t.Errorf("the approval is %s, want approved", got.Status)
 	}
 }
 

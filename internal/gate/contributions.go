@@ -348,9 +348,10 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 // admitted is the fact as it may be added: a person's own say, or else that of
 // somebody for whom they stand in.
 func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
-	// A yes that has become void stays the one that there is.
+	// A yes that has become void stays the one that there is, but for who has been enabled, or has
+	// got a role, since: theirs never counts again.
 	if f.Kind == approval.Vote && f.Yes && slices.ContainsFunc(c.Approval.Facts, func(earlier approval.Fact) bool {
-		return earlier.Kind == approval.Vote && earlier.Yes && earlier.Edition == c.Approval.Plan.Edition && earlier.Actor.ID == f.Actor.ID
+		return earlier.Kind == approval.Vote && earlier.Yes && earlier.Edition == c.Approval.Plan.Edition && earlier.Actor.ID == f.Actor.ID && !earlier.Regained
 	}) && c.Approval.State.Status == approval.Pending {
 		return f, admission(approval.ErrAlreadyVoted)
 	}

@@ -12,8 +12,8 @@ import (
 	"holdpoint/internal/admin"
 )
 
-// A role that is taken away while a vote waits makes the vote void, until it is given
-// back; what is decided stays decided. At once with the vote that completes the quorum,
+// A role that is taken away while a vote waits makes the vote void, also when it is given
+// back: it takes another vote. What is decided stays decided. At once with the vote that completes the quorum,
 // either may come first, and never both count.
 func TestRoleTakenWhileAVoteWaits(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 2))
@@ -47,8 +47,12 @@ func TestRoleTakenWhileAVoteWaits(t *testing.T) {
 		t.Fatalf("without the role: %s, %d count", got, h.given(a))
 	}
 	change(give)
+	if got := status(a); got != approval.Pending || h.given(a) != 1 {
+		t.Fatalf("with it again: %s, %d count", got, h.given(a))
+	}
+	vote("ada", a)
 	if got := status(a); got != approval.Approved {
-		t.Fatalf("with it again: %s", got)
+		t.Fatalf("after another vote: %s", got)
 	}
 	change(take)
 	if got := status(a); got != approval.Approved {

@@ -33,18 +33,20 @@ func contributedColumns(f *approval.Fact) columns {
 	}
 }
 
-// factRows are facts with the standing of those who said them as it is now.
+// factRows are facts with the standing of those who said them as it is now, of what they have had
+// ever since they said it.
 var factRows = newRows(func(f *approval.Fact) columns {
 	return append(contributedColumns(f), columns{
 		{"seq", &f.Seq},
 		{"at", &f.At},
 		{"edition", &f.Edition},
 		{"coalesce(p.identity, '')", &f.Voter.Identity},
-		{"coalesce(roles_of(p.id, p.roles), '{}')", &f.Voter.Roles},
-		{"p.id IS NOT NULL AND p.disabled_at IS NULL", &f.Voter.Active},
+		{"coalesce(roles_since(p.id, p.roles, p.since, at), '{}')", &f.Voter.Roles},
+		{"p.id IS NOT NULL AND stands_since(p.disabled_at, p.since, at)", &f.Voter.Active},
 		{`CASE WHEN via <> '{}' THEN (
-			SELECT jsonb_agg(jsonb_build_object('identity', q.identity, 'roles', roles_of(q.id, q.roles), 'active', q.disabled_at IS NULL) ORDER BY v.n)
+			SELECT jsonb_agg(jsonb_build_object('identity', q.identity, 'roles', roles_since(q.id, q.roles, q.since, at), 'active', stands_since(q.disabled_at, q.since, at)) ORDER BY v.n)
 			FROM unnest(via) WITH ORDINALITY v (id, n) JOIN people q ON q.id = v.id) END`, &f.Voter.Via},
+		{`p.id IS NOT NULL AND (regained_since(p.since, at) OR via <> '{}' AND EXISTS (SELECT FROM people q WHERE q.id = ANY (via) AND regained_since(q.since, at)))`, &f.Regained},
 	}...)
 })
 

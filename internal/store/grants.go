@@ -63,8 +63,8 @@ var grantRows = newRows(func(g *Grant) columns {
 		{"g.revoked_at", &g.RevokedAt},
 		{"coalesce(g.revoked_by, '')", &g.RevokedBy},
 		{"p.identity", &g.Voter.Identity},
-		{"roles_of(p.id, p.roles)", &g.Voter.Roles},
-		{"p.disabled_at IS NULL", &g.Voter.Active},
+		{"roles_since(p.id, p.roles, p.since, g.created_at)", &g.Voter.Roles},
+		{"stands_since(p.disabled_at, p.since, g.created_at)", &g.Voter.Active},
 	}
 })
 
