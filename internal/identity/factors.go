@@ -20,6 +20,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
+	"holdpoint/internal/fair"
 	"holdpoint/internal/store"
 )
 
@@ -67,7 +68,9 @@ const (
 // factor that comes or goes.
 type Factors struct {
 	store *store.Store
-	slots chan struct{} // a password's hash takes memory: only so many at once
+	// slots are for hashes of passwords, which take memory: only so many at once. Each
+	// person takes turns there with the others, and strangers together with one person.
+	slots *fair.Pool
 	// passkeys is nil where the console has no name that passkeys can be bound to.
 	passkeys *webauthn.WebAuthn
 	origin   string
@@ -79,7 +82,7 @@ type Factors struct {
 // bound to localhost, at the same port. Any other bare address, and a name that
 // browsers take for none, has no passkeys.
 func NewFactors(s *store.Store, publicURL string) (*Factors, error) {
-	f := &Factors{store: s, slots: make(chan struct{}, parallelHashes)}
+	f := &Factors{store: s, slots: fair.NewPool(parallelHashes)}
 	u, err := url.Parse(publicURL)
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("passkeys: %q is no address that people could reach", publicURL)
@@ -344,12 +347,11 @@ func (f *Factors) checkPassword(ctx context.Context, p engine.Person, password s
 	if err != nil {
 		return "", false, err
 	}
-	select {
-	case f.slots <- struct{}{}:
-		defer func() { <-f.slots }()
-	case <-ctx.Done():
-		return "", false, ctx.Err()
+	give, err := f.slots.Take(ctx, p.ID, 1)
+	if err != nil {
+		return "", false, err
 	}
+	defer give()
 	right, err = checkPassword(hash, password)
 	if err != nil || !right {
 		return "", false, err

@@ -32,7 +32,7 @@ func (s *SignIn) FollowLink(ctx context.Context, token, password, remote string)
 		address.wrong.Allow()
 		return engine.Person{}, s.refused(ctx, linkOver, "")
 	}
-	hash, err := s.factors.newPassword(ctx, password, func() error {
+	hash, err := s.factors.newPassword(func() (func(), error) { return s.turn(ctx, network(remote)) }, password, func() error {
 		// With the slot in hand, and before the hash: attempts that queued together, or
 		// that wait for the database, do not all pass.
 		if !address.wrong.Allow() {
@@ -54,16 +54,15 @@ func (s *SignIn) FollowLink(ctx context.Context, token, password, remote string)
 
 // newPassword hashes a password that somebody wants, if may agrees once it is their
 // turn. The refusal is unfit_password, or may's.
-func (f *Factors) newPassword(ctx context.Context, password string, may func() error) (string, error) {
+func (f *Factors) newPassword(turn func() (give func(), err error), password string, may func() error) (string, error) {
 	if len(password) < minPassword || len(password) > maxPassword {
 		return "", &access.Refusal{Kind: access.Invalid, Code: "unfit_password", Detail: fmt.Sprintf("A password has %d to %d bytes.", minPassword, maxPassword)}
 	}
-	select {
-	case f.slots <- struct{}{}:
-		defer func() { <-f.slots }()
-	case <-ctx.Done():
-		return "", ctx.Err()
+	give, err := turn()
+	if err != nil {
+		return "", err
 	}
+	defer give()
 	if err := may(); err != nil {
 		return "", err
 	}
@@ -89,7 +88,7 @@ func (f *Factors) ChangePassword(ctx context.Context, p engine.Person, former, p
 			ID: uuid.NewString(), Type: engine.SignIn, SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: "console"},
 		})
 	}
-	hash, err := f.newPassword(ctx, password, func() error { return nil })
+	hash, err := f.newPassword(func() (func(), error) { return f.slots.Take(ctx, p.ID, 1) }, password, func() error { return nil })
 	if err != nil {
 		return p, err
 	}

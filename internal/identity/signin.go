@@ -34,6 +34,9 @@ type SignIn struct {
 	mu        sync.Mutex
 	addresses map[string]*failures
 	accounts  map[string]*failures
+	anywhere  map[string]*failures // of an account, from networks that it has not signed in from
+	known     map[string]bool      // accounts with networks from which they have signed in, and those networks
+	strangers int                  // attempts that wait for their turn, from no network that is known
 }
 
 // refusalKind says what is counted together; person is "" where it is nobody's account.
@@ -50,18 +53,21 @@ const (
 type failures struct{ wrong *rate.Limiter }
 
 // Failures that an account, seen from one address, and an address may have: a
-// burst, then one every so often.
+// burst, then one every so often; and an account, seen from all addresses from which
+// nobody has signed in with it.
 const (
-	accountBurst, addressBurst = 10, 50
-	accountEvery, addressEvery = 30 * time.Second, 2 * time.Second
-	mostRemembered             = 10_000
-	parallelHashes             = 2
-	maxEmail                   = 254 // RFC 5321
+	accountBurst, addressBurst, anywhereBurst = 10, 50, 100
+	accountEvery, addressEvery, anywhereEvery = 30 * time.Second, 2 * time.Second, 36 * time.Second
+	mostRemembered                            = 10_000
+	parallelHashes                            = 2
+	// mostStrangers wait at once for their turn; it takes some 50 ms each.
+	mostStrangers = 64
+	maxEmail      = 254 // RFC 5321
 )
 
 // NewSignIn returns a SignIn on the store that the factors are of.
 func NewSignIn(f *Factors) *SignIn {
-	s := &SignIn{store: f.store, factors: f, addresses: map[string]*failures{}, accounts: map[string]*failures{}}
+	s := &SignIn{store: f.store, factors: f, addresses: map[string]*failures{}, accounts: map[string]*failures{}, anywhere: map[string]*failures{}, known: map[string]bool{}}
 	s.refusals = tally.New(tally.Config[refusalKind]{
 		Every: refusalsEvery, First: refusalsFirst,
 		Write: func(ctx context.Context, kind refusalKind, n tally.Count) error {
@@ -123,25 +129,31 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	case err != nil:
 		return engine.Person{}, err
 	}
-	select {
-	case s.factors.slots <- struct{}{}:
-		defer func() { <-s.factors.slots }()
-	case <-ctx.Done():
-		return engine.Person{}, ctx.Err()
+	give, err := s.turn(ctx, network(remote))
+	if err != nil {
+		return engine.Person{}, err
 	}
+	defer give()
 	// With the slot in hand: attempts that queued together do not all pass.
-	account := s.failures(s.accounts, email+" "+network(remote), accountEvery, accountBurst)
-	if account.wrong.Tokens() < 1 || address.wrong.Tokens() < 1 {
+	bounds := []*failures{address, s.failures(s.accounts, email+" "+network(remote), accountEvery, accountBurst)}
+	if !s.knows(email + " " + network(remote)) {
+		bounds = append(bounds, s.failures(s.anywhere, email, anywhereEvery, anywhereBurst))
+	}
+	if slices.ContainsFunc(bounds, func(f *failures) bool { return f.wrong.Tokens() < 1 }) {
 		return engine.Person{}, s.refused(ctx, tooManyAttempts, "")
+	}
+	wrong := func() (engine.Person, error) {
+		for _, f := range bounds {
+			f.wrong.Allow()
+		}
+		return engine.Person{}, s.refused(ctx, wrongCredentials, person.ID)
 	}
 	right, err := checkPassword(hash, password)
 	if err != nil {
 		return engine.Person{}, err
 	}
 	if !right || person.ID == "" || person.Disabled || s.ssoOnly && !person.Has(access.AdminRole) {
-		address.wrong.Allow()
-		account.wrong.Allow()
-		return engine.Person{}, s.refused(ctx, wrongCredentials, person.ID)
+		return wrong()
 	}
 	person.PasswordChecked = store.PasswordDigest(hash)
 	methods, err := s.factors.Methods(ctx, person)
@@ -149,6 +161,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	case err != nil:
 		return engine.Person{}, err
 	case slices.Contains(methods, Password):
+		s.remember(email, network(remote))
 		return s.signedIn(ctx, person, Password)
 	case code == "":
 		data, err := json.Marshal(pendingData{PasswordChecked: person.PasswordChecked})
@@ -159,14 +172,58 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	}
 	method, err := s.factors.check(ctx, person, ForSignIn, "", Proof{Code: code})
 	if errors.Is(err, verificationFailed) {
-		address.wrong.Allow()
-		account.wrong.Allow()
-		return engine.Person{}, s.refused(ctx, wrongCredentials, person.ID)
+		return wrong()
 	}
 	if err != nil {
 		return engine.Person{}, err
 	}
+	s.remember(email, network(remote))
 	return s.signedIn(ctx, person, method)
+}
+
+// turn waits for a slot to look at a password in. Networks from which somebody has signed
+// in take turns with each other and with all strangers together, of whom only so many wait.
+// give has to follow. The refusal is too_many_attempts (429).
+func (s *SignIn) turn(ctx context.Context, network string) (give func(), err error) {
+	if s.knows(network) {
+		return s.factors.slots.Take(ctx, network, 1)
+	}
+	s.mu.Lock()
+	full := s.strangers >= mostStrangers
+	if !full {
+		s.strangers++
+	}
+	s.mu.Unlock()
+	if full {
+		return nil, s.refused(ctx, tooManyAttempts, "")
+	}
+	defer func() {
+		s.mu.Lock()
+		s.strangers--
+		s.mu.Unlock()
+	}()
+	return s.factors.slots.Take(ctx, "", 1)
+}
+
+// knows reports whether a network, or an account with a network, is one from which somebody
+// has signed in since the program started.
+func (s *SignIn) knows(who string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[who]
+}
+
+// remember says that somebody has signed in from a network. Where there are too many, any are forgotten.
+func (s *SignIn) remember(email, network string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for who := range s.known {
+		if len(s.known) < mostRemembered {
+			break
+		}
+		delete(s.known, who)
+	}
+	s.known[network], s.known[email+" "+network] = true, true
 }
 
 // pendingData is what a sign-in that lacks its second step keeps of its first.
@@ -243,6 +300,7 @@ func (s *SignIn) Finish(ctx context.Context, pending string, proof Proof, remote
 	} else if err != nil {
 		return engine.Person{}, err
 	}
+	s.remember(person.Email, network(remote))
 	return s.signedIn(ctx, person, method)
 }
 

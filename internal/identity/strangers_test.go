@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -111,4 +114,91 @@ func TestFullTableKeepsNobodyOut(t *testing.T) {
 	if got := signIn("correct horse", "2001:db8:1:3::1"); got != "" {
 		t.Errorf("from the next one: %q", got)
 	}
+}
+
+// A password is guessed at from many addresses no more often than from some; whoever has
+// signed in from theirs gets in all the same.
+func TestGuessesFromEverywhereAreBounded(t *testing.T) {
+	sc := newScene(t)
+	ctx := context.Background()
+	p := sc.person("Ada")
+	in := NewSignIn(sc.f)
+	const home, abroad = "203.0.113.7", "203.0.113.8"
+	try := func(password, remote string) string {
+		t.Helper()
+		_, err := in.SignIn(ctx, p.Email, password, "", remote)
+		if err == nil {
+			return ""
+		}
+		return refusal(t, err)
+	}
+	if got := try("correct horse", home); got != "" {
+		t.Fatal(got)
+	}
+	in.failures(in.anywhere, p.Email, anywhereEvery, anywhereBurst).wrong.AllowN(time.Now(), anywhereBurst-2)
+	for i, want := range []string{"wrong_credentials", "wrong_credentials", "too_many_attempts"} {
+		if got := try("not hers", fmt.Sprintf("198.51.100.%d", i)); got != want {
+			t.Errorf("guess %d: %q, want %q", i, got, want)
+		}
+	}
+	if got := try("correct horse", abroad); got != "too_many_attempts" {
+		t.Errorf("right, from nowhere known: %q", got)
+	}
+	if got := try("correct horse", home); got != "" {
+		t.Errorf("right, from where she has signed in: %q", got)
+	}
+}
+
+// Strangers who wait for their turn keep nobody from theirs who is known, and there are
+// only so many.
+func TestStrangersWaitTogether(t *testing.T) {
+	sc := newScene(t)
+	ctx := context.Background()
+	p := sc.person("Ada")
+	in := NewSignIn(sc.f)
+	in.remember(p.Email, "203.0.113.7")
+	var busy []func()
+	for range parallelHashes {
+		give, err := in.turn(ctx, "192.0.2.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy = append(busy, give)
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var strangers sync.WaitGroup
+	for i := range mostStrangers {
+		strangers.Go(func() {
+			if give, err := in.turn(waiting, fmt.Sprintf("192.0.2.%d", i)); err == nil {
+				give()
+			}
+		})
+	}
+	waits := func() int { _, n := sc.f.slots.Usage(); return n }
+	for waits() < mostStrangers {
+		runtime.Gosched()
+	}
+	if _, err := in.turn(ctx, "192.0.2.200"); err == nil || refusal(t, err) != "too_many_attempts" {
+		t.Errorf("one more stranger: %v", err)
+	}
+	known := make(chan struct{})
+	go func() {
+		defer close(known)
+		give, err := in.turn(ctx, "203.0.113.7")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		give()
+	}()
+	for waits() < mostStrangers+1 {
+		runtime.Gosched()
+	}
+	held := busy[1] // no slot is left but one that goes from one to the next
+	busy[0]()
+	<-known
+	cancel()
+	held()
+	strangers.Wait()
 }
