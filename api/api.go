@@ -235,6 +235,12 @@ func (a *API) serve(op operation) http.Handler {
 		if err == nil {
 			err = op.takesQuery(r.URL.RawQuery)
 		}
+		if err == nil && op.long {
+			var leave func()
+			if leave, err = a.inFlight.read(c.caller()); err == nil {
+				defer leave()
+			}
+		}
 		if err == nil && op.method == http.MethodPost && op.scope != public {
 			var leave func()
 			if leave, err = a.admit(c, op); err == nil {

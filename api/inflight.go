@@ -35,6 +35,10 @@ const (
 // tooManyInFlight is the code of what is above a credential's own limits.
 const tooManyInFlight = "too_many_in_flight"
 
+// mostLong is how many exports, evidence packs and reports a credential may have under way at
+// once: each takes a processor for as long as it lasts, which is the gate's as well.
+const mostLong = 2
+
 // longBody is from where on a body takes so much time to be judged that few are
 // judged at once: the others are to find a processor free.
 const longBody = 64 << 10
@@ -70,6 +74,8 @@ type inFlight struct {
 	mu     sync.Mutex
 	by     map[string]usage
 	judged [2]judgedLast // the last one first; of two credentials
+	// reading is for answers that read much of the log.
+	reading *fair.Limit
 	// room is for bodies; judging is for calls, and long for those that are long.
 	room, judging, long *fair.Pool
 }
@@ -100,7 +106,7 @@ func newInFlight(l Limits) *inFlight {
 	}
 	processors := runtime.GOMAXPROCS(0)
 	return &inFlight{
-		limits: l, by: map[string]usage{},
+		limits: l, by: map[string]usage{}, reading: fair.NewLimit(mostLong),
 		room: fair.NewPool(l.TotalBytes), judging: fair.NewPool(int64(max(16, 4*processors))), long: fair.NewPool(int64(max(1, processors/2))),
 	}
 }
@@ -131,6 +137,19 @@ func (f *inFlight) enter(who string, calls int, size int64) (leave func(), err e
 			delete(f.by, who)
 		}
 	}, nil
+}
+
+// read counts an answer of who's that reads much of the log; leave has to follow. The
+// failure is that there are too many already.
+func (f *inFlight) read(who string) (leave func(), err error) {
+	leave, ok := f.reading.Enter(who)
+	if !ok {
+		return nil, &failure{
+			Status: http.StatusTooManyRequests, Code: tooManyInFlight, RetryAfter: refusedFor,
+			Detail: fmt.Sprintf("%d exports, evidence packs and reports of yours are under way already. Begin the next one when one of them has ended.", mostLong),
+		}
+	}
+	return leave, nil
 }
 
 // pause is how long the answer to a request that enter has refused has to wait.

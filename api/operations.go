@@ -36,6 +36,8 @@ type operation struct {
 	takes string
 	// held is set for a POST whose answer may be held on purpose.
 	held bool
+	// long is set for a GET that reads much of the log: mostLong of a credential at once.
+	long bool
 }
 
 type parameter struct{ name, doc string }
@@ -105,12 +107,12 @@ func (a *API) table() []operation {
 			query: []parameter{{"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", "decision, vote, settled, redeem …"}, {"actor_id", "Who did it: a person's, an agent's or a key's id."}, {"approval_id", ""}, {"order", "asc, the default, or desc: from the newest on."}, {"cursor", "next_cursor of the page before, or the seq of the last event seen: reading on from there misses none."}, {"limit", "1 to 1000; 100 when left out."}}, handle: audit.auditEvents,
 		},
 		{
-			method: "GET", path: "/v1/audit/export", summary: "Export the audit log", scope: auditOrHuman, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 503}, mediaType: "application/jsonl",
+			method: "GET", path: "/v1/audit/export", summary: "Export the audit log", scope: auditOrHuman, long: true, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 429, 503}, mediaType: "application/jsonl",
 			detail: "JSON Lines that prove themselves (holdpoint audit verify), CSV, or OCSF. The answer has no end when something went wrong on the way; go on after the last event that came, with its seq as cursor and the checkpoint's size. 409 not_witnessed_yet: too few witnesses have signed the log as it is now.",
 			query:  []parameter{{"format", "jsonl, the default, csv or ocsf."}, {"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", ""}, {"actor_id", ""}, {"approval_id", ""}, {"cursor", "To go on: the seq of the last event that came."}, {"size", "To go on: the size of the checkpoint in the header."}, {"before", "To go on: how many events came before."}}, handle: audit.auditExport,
 		},
 		{
-			method: "GET", path: "/v1/audit/evidence", summary: "Make an evidence pack", scope: auditOrHuman, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 503}, mediaType: "text/html",
+			method: "GET", path: "/v1/audit/evidence", summary: "Make an evidence pack", scope: auditOrHuman, long: true, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 429, 503}, mediaType: "text/html",
 			detail: "One HTML file that tells the story of an approval, or of all that were opened in a period, with the arguments in full and the proof in it (holdpoint audit verify). The answer has no end when something went wrong on the way. 409 not_witnessed_yet: too few witnesses have signed the log as it is now.",
 			query:  []parameter{{"approval_id", "The approval that it is about."}, {"since", "Or a period: approvals that were opened from this RFC 3339 time on,"}, {"until", "and before this one."}}, handle: audit.auditEvidence,
 		},

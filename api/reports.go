@@ -42,8 +42,8 @@ func (a auditDoor) auditReports() []operation {
 			detail: "Each with the question that it answers, and its columns.",
 		},
 		{
-			method: "GET", path: "/v1/audit/reports/{name}", summary: "A report of a period, as rows", scope: identity.ScopeAudit, out: report.ListPage{},
-			statuses: []int{200}, problems: []int{400, 401, 403, 404, 422, 503}, handle: a.listReport,
+			method: "GET", path: "/v1/audit/reports/{name}", summary: "A report of a period, as rows", scope: identity.ScopeAudit, long: true, out: report.ListPage{},
+			statuses: []int{200}, problems: []int{400, 401, 403, 404, 422, 429, 503}, handle: a.listReport,
 			detail: "The console's page, its CSV file and this have the same rows. With format=csv the answer is the whole file, and that it was exported is on record; it has no end when something went wrong on the way. The reports approvals and amounts have how much each call is about, read out of its sealed arguments as the first amount in the sentence of its card; that somebody was given a page of these is on record, too. A page may have fewer rows than limit and go on all the same.",
 			query: append(slices.Clone(period), parameter{"format", "json, the default, or csv."}, parameter{"cursor", "next_cursor of the page before. Name the same since and until with it."}, parameter{"limit", "1 to 1000; 100 when left out."},
 				parameter{"person", "The id of one person, or else the address, or else the name: in the report of approvals, of who decided them. Nobody of that kind is no_such_person; several are several_people, which names their ids. The log names the person by id. The reports of executions, keys and policies are about nobody, and refuse it."},

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/internal/access"
 	"holdpoint/internal/auditlog"
+	"holdpoint/internal/fair"
 	"holdpoint/web/views"
 )
 
@@ -26,7 +28,12 @@ type exportHandler struct {
 	site     *site
 	exporter Exporter
 	keys     []string // the log's, as far as this process knows them
+	underWay *fair.Limit
 }
+
+// mostExports is how many exports a person may have under way at once: each takes a
+// processor for as long as it lasts, which is the gate's as well.
+const mostExports = 2
 
 func (h *exportHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /audit/export", h.site.forAuditors(h.show))
@@ -78,6 +85,11 @@ func (h *exportHandler) export(w http.ResponseWriter, r *http.Request, p engine.
 	if err := filter.Check(); err != nil {
 		return refuse(http.StatusUnprocessableEntity, "Nothing is exported: "+err.Error()+".")
 	}
+	leave, free := h.underWay.Enter(p.ID)
+	if !free {
+		return refuse(http.StatusTooManyRequests, fmt.Sprintf("%d exports of yours are under way already. Begin the next one when one of them has ended.", mostExports))
+	}
+	defer leave()
 	file := newDownload(w, f.media, exportName(since, until, f.ending))
 	record := by(p)
 	_, err := h.exporter.Write(r.Context(), file, auditlog.ExportRequest{

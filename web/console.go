@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
+	"holdpoint/internal/fair"
 	"holdpoint/internal/identity"
 	"holdpoint/web/static"
 )
@@ -213,7 +214,7 @@ func New(c Config) (*Console, error) {
 			&checkpointHandler{site: shared, log: c.Log, keys: c.LogKeys, floor: c.Floor})
 	}
 	if c.Exporter != nil {
-		groups = append(groups, &exportHandler{shared, c.Exporter, c.LogKeys})
+		groups = append(groups, &exportHandler{shared, c.Exporter, c.LogKeys, fair.NewLimit(mostExports)})
 	}
 	return &Console{site: shared, groups: groups}, nil
 }

@@ -165,6 +165,34 @@ func (p *Pool) Usage() (taken int64, waiting int) {
 	return p.most - p.free, p.waiting.Len()
 }
 
+// Limit is how many of something each name may have at once. It is safe for concurrent use.
+type Limit struct {
+	most int
+	mu   sync.Mutex
+	by   map[string]int
+}
+
+// NewLimit returns a limit of so many for each name.
+func NewLimit(most int) *Limit { return &Limit{most: most, by: map[string]int{}} }
+
+// Enter counts one more of name's; leave has to be called once, or more often. ok is false
+// where name has as many as it may have.
+func (l *Limit) Enter(name string) (leave func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by[name] >= l.most {
+		return nil, false
+	}
+	l.by[name]++
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.by[name]--; l.by[name] == 0 {
+			delete(l.by, name)
+		}
+	}), true
+}
+
 type key struct{}
 
 // With returns a context that carries give, for Done.

@@ -117,3 +117,29 @@ func TestDone(t *testing.T) {
 		t.Errorf("%d are taken", taken)
 	}
 }
+
+// Each name has as many as it may, whatever others have, and gets back what it gave.
+func TestLimit(t *testing.T) {
+	l := NewLimit(2)
+	first, ok := l.Enter("ada")
+	if !ok {
+		t.Fatal("the first")
+	}
+	if _, ok := l.Enter("ada"); !ok {
+		t.Fatal("the second")
+	}
+	if _, ok := l.Enter("ada"); ok {
+		t.Error("a third is let in")
+	}
+	if _, ok := l.Enter("ben"); !ok {
+		t.Error("somebody else is not let in")
+	}
+	first()
+	first()
+	if _, ok := l.Enter("ada"); !ok {
+		t.Error("nothing came back")
+	}
+	if _, ok := l.Enter("ada"); ok {
+		t.Error("what came back twice counts twice")
+	}
+}
