@@ -118,10 +118,59 @@ func TestProductionSetUp(t *testing.T) {
 			t.Errorf("doctor with %s tells a password:\n%s%s", name, got.out, got.err)
 		}
 	}
+	commandsNameAKey(t, c.dir, admin)
 	// Serve and worker refuse what doctor finds fault with, if no wait can mend it.
 	for _, command := range []string{"serve", "worker"} {
 		oneLine(t, cli(t, change("DATA_KEY_FILE", anotherKey), "", command), "data_key: it is not the one")
 	}
+}
+
+// commandsNameAKey has commands name an operator's key: each that changes something is refused
+// without, what looks or stops is not, and the way in an emergency is on record.
+func commandsNameAKey(t *testing.T, dir, admin string) {
+	t.Helper()
+	owner := []string{admin}
+	keyFile := func(name string, args ...string) string {
+		out := must(t, owner, "", append([]string{"key", "create", "--kind", "admin"}, args...)...)
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.TrimSpace(out[strings.LastIndex(out, ": ")+2:])), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	olga, nameless := keyFile("olga", "--label", "Olga Owner"), keyFile("nameless")
+	refused := func(says string, args ...string) {
+		t.Helper()
+		if got := cli(t, owner, "", args...); got.code == 0 || !strings.HasPrefix(got.err, "holdpoint: "+says) || strings.Count(got.err, "\n") != 1 {
+			t.Errorf("%s: exit %d, want one line that says %q\n%s%s", strings.Join(args, " "), got.code, says, got.out, got.err)
+		}
+	}
+	refused("name your own key", "changes", "require", "operator-key")
+	refused("operator-key takes --operator-key, and nothing else", "changes", "require", "operator-key", "--role", "admin", "--operator-key", olga)
+	must(t, owner, "", "changes", "require", "operator-key", "--operator-key", olga)
+	if out := must(t, owner, "", "changes", "list"); !strings.Contains(out, "operator-key  -") {
+		t.Errorf("changes list says %s", out)
+	}
+	const none = "commands name an operator's own key here: add --operator-key FILE"
+	empty := filepath.Join(dir, "empty.yaml")
+	if err := os.WriteFile(empty, []byte("agents: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"user", "add", "x@example.com", "--role", "reviewer"}, {"key", "create", "--kind", "admin", "--label", "mine"}, {"agent", "set", "a-bot"}, {"tool", "set", "a-tool"}, {"release", "--all"},
+		{"changes", "require", "policy", "--role", "reviewer"}, {"changes", "free", "policy", "--reason", "x"}, {"retention", "set-floor", "24h"}, {"settings", "--max-delegation", "3", "--unapproved", "x"},
+	} {
+		refused(none, args...)
+	}
+	refused("--operator-key: key_", "user", "add", "x@example.com", "--role", "reviewer", "--operator-key", nameless)
+	must(t, owner, "", "user", "add", "with-key@example.com", "--role", "reviewer", "--operator-key", olga)
+	for _, args := range [][]string{{"user", "list"}, {"key", "list"}, {"agent", "list"}, {"retention", "show"}, {"settings"}, {"kill", "--all", "--reason", "it must not wait"}, {"kill", "--list"}} {
+		must(t, owner, "", args...)
+	}
+	must(t, append(owner, "HOLDPOINT_OPERATOR_KEY_FILE="+olga), "", "release", "--all")
+	refused("--operator-key: ", "changes", "free", "operator-key", "--reason", "x", "--operator-key", empty)
+	must(t, owner, "", "changes", "free", "operator-key", "--reason", "the last key is lost")
+	must(t, owner, "", "user", "add", "without-key@example.com", "--role", "reviewer")
 }
 
 // TestOpenAPI: the document is there, is 3.1, and has every door.

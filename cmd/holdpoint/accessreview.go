@@ -97,7 +97,7 @@ type listedReview struct {
 }
 
 func (l *accessReviewList) Run(ctx context.Context, c *cli) error {
-	a, _, err := l.administration(ctx, c)
+	a, err := l.reading(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ type listedAccess struct {
 }
 
 func (s *accessReviewShow) Run(ctx context.Context, c *cli) error {
-	a, _, err := s.administration(ctx, c)
+	a, err := s.reading(ctx, c)
 	if err != nil {
 		return err
 	}

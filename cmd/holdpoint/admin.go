@@ -26,14 +26,28 @@ import (
 
 // where says which database an administrative command works on.
 type where struct {
-	Data     string `help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_ADMIN_URL says where." type:"path" placeholder:"DIR"`
+	Data string `help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_ADMIN_URL says where." type:"path" placeholder:"DIR"`
+	operated
+}
+
+// operated says who runs a command.
+type operated struct {
 	Operator string `name:"operator-key" help:"File with an operator’s own key (“key create --kind admin --label NAME”): the audit log names that, and not the login on this machine." type:"path" env:"HOLDPOINT_OPERATOR_KEY_FILE" placeholder:"FILE"`
 }
 
 // operator is who runs the command, for the audit log: whose key was given, or whose login it is. A key
-// proves who it is to nobody but the log: the database's owner may do everything without.
-func (w where) operator(ctx context.Context, s *store.Store) (engine.Actor, error) {
+// proves who it is to nobody but the log: the database's owner may do everything without. Where
+// “holdpoint changes require operator-key” says so, a command that names none is refused.
+func (w operated) operator(ctx context.Context, s *store.Store) (engine.Actor, error) {
+	guards, err := s.Rules.Guards(ctx)
+	if err != nil {
+		return engine.Actor{}, err
+	}
+	_, required := guards[store.OperatorKeyRule]
 	if w.Operator == "" {
+		if required {
+			return engine.Actor{}, errNoOperatorKey
+		}
 		return operator(), nil
 	}
 	text, err := os.ReadFile(w.Operator)
@@ -49,10 +63,19 @@ func (w where) operator(ctx context.Context, s *store.Store) (engine.Actor, erro
 	case p.Kind != access.AdminKey || !slices.Contains(p.Scopes, identity.ScopeAdmin):
 		return engine.Actor{}, errors.New("--operator-key: want a key of kind admin with the scope admin (“holdpoint key create --kind admin --label NAME”)")
 	}
+	if required {
+		if key, err := s.Keys.Get(ctx, p.KeyID); err != nil {
+			return engine.Actor{}, fmt.Errorf("--operator-key: %w", err)
+		} else if strings.TrimSpace(key.Label) == "" {
+			return engine.Actor{}, fmt.Errorf("--operator-key: %s has no label, which would say whose it is: make one that has (“holdpoint key create --kind admin --label NAME”)", p.KeyID)
+		}
+	}
 	actor := p.Actor()
 	actor.Channel = "cli"
 	return actor, nil
 }
+
+var errNoOperatorKey = errors.New("commands name an operator's own key here: add --operator-key FILE, or set HOLDPOINT_OPERATOR_KEY_FILE. Whoever has one makes one for you: “holdpoint key create --kind admin --label NAME”. In an emergency: “holdpoint changes free operator-key --reason WHY”, which is on record")
 
 // open opens the database as the role that owns it; with seals, so that it can
 // read and write what is encrypted.
@@ -261,16 +284,45 @@ func (w where) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, 
 }
 
 func (c *cli) administrationOf(ctx context.Context, w where, seals bool) (*admin.Admin, access.By, error) {
+	a, err := c.readingOf(ctx, w, seals)
+	if err != nil {
+		return nil, access.By{}, err
+	}
+	actor, err := w.operator(ctx, c.opened)
+	if err != nil {
+		return nil, access.By{}, err
+	}
+	return a, access.By{Actor: actor}, nil
+}
+
+// reading opens the database for looking at it. It is open until the command ends.
+func (w where) reading(ctx context.Context, c *cli) (*admin.Admin, error) {
+	return c.readingOf(ctx, w, false)
+}
+
+// sealedReading is reading of what is kept encrypted.
+func (w where) sealedReading(ctx context.Context, c *cli) (*admin.Admin, error) {
+	return c.readingOf(ctx, w, true)
+}
+
+func (c *cli) readingOf(ctx context.Context, w where, seals bool) (*admin.Admin, error) {
 	s, err := w.open(ctx, c, seals)
 	if err != nil {
-		return nil, access.By{}, err
+		return nil, err
 	}
 	c.opened = s
-	actor, err := w.operator(ctx, s)
-	if err != nil {
-		return nil, access.By{}, err
+	return admin.New(admin.Config{Store: s, Owner: true, AllowPrivate: c.allowPrivate, PublicURL: c.publicURL, MailLink: c.mailLink, Roles: c.rolesOf(s)}), nil
+}
+
+// withoutKey is administration for what does not wait for a key: stopping an agent, and ending the
+// rule that demands one.
+func (w where) withoutKey(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+	a, err := c.readingOf(ctx, w, false)
+	if err != nil || w.Operator == "" {
+		return a, access.By{Actor: operator()}, err
 	}
-	return admin.New(admin.Config{Store: s, Owner: true, AllowPrivate: c.allowPrivate, PublicURL: c.publicURL, MailLink: c.mailLink, Roles: c.rolesOf(s)}), access.By{Actor: actor}, nil
+	actor, err := w.operator(ctx, c.opened)
+	return a, access.By{Actor: actor}, err
 }
 
 // rolesOf are the roles that people may be given: those of the settings' routing and

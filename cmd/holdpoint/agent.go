@@ -200,7 +200,7 @@ type agentList struct {
 }
 
 func (a *agentList) Run(ctx context.Context, c *cli) error {
-	r, _, err := a.administration(ctx, c)
+	r, err := a.reading(ctx, c)
 	if err != nil {
 		return err
 	}

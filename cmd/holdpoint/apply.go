@@ -57,7 +57,7 @@ type setupFiles struct {
 
 // comparing reads the files. What it returns says, each time, what they would change in
 // the system as it is then.
-func (s *setupFiles) comparing(ctx context.Context, c *cli) (*admin.Admin, access.By, func() (setup.Plan, error), error) {
+func (s *setupFiles) comparing(ctx context.Context, c *cli, as administers) (*admin.Admin, access.By, func() (setup.Plan, error), error) {
 	files, err := setupInputs(s.File)
 	var addresses setup.Input
 	if err == nil && s.Addresses != "" {
@@ -70,7 +70,7 @@ func (s *setupFiles) comparing(ctx context.Context, c *cli) (*admin.Admin, acces
 	if len(problems) > 0 {
 		return nil, access.By{}, nil, wrongFiles(problems)
 	}
-	a, by, err := s.sealedAdministration(ctx, c)
+	a, by, err := as(ctx, c)
 	if err != nil {
 		return nil, by, nil, err
 	}
@@ -198,7 +198,10 @@ type plannedChanges struct {
 }
 
 func (d *diffCommand) Run(ctx context.Context, c *cli) error {
-	_, _, compare, err := d.comparing(ctx, c)
+	_, _, compare, err := d.comparing(ctx, c, func(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+		a, err := d.sealedReading(ctx, c)
+		return a, access.By{}, err // it changes nothing
+	})
 	if err != nil {
 		return err
 	}
@@ -250,7 +253,7 @@ type appliedChange struct {
 }
 
 func (a *applyCommand) Run(ctx context.Context, c *cli) error {
-	r, by, compare, err := a.comparing(ctx, c)
+	r, by, compare, err := a.comparing(ctx, c, a.sealedAdministration)
 	if err != nil {
 		return err
 	}
@@ -411,7 +414,7 @@ func (e *exportCommand) Run(ctx context.Context, c *cli) error {
 			return fmt.Errorf("--dir: %s is not empty", e.Dir)
 		}
 	}
-	a, _, err := e.sealedAdministration(ctx, c)
+	a, err := e.sealedReading(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -20,15 +21,15 @@ import (
 )
 
 type changesCommand struct {
-	Require changesRequire `cmd:"" help:"Have people approve every change of the policy, of tool contracts, roles, routing, settings, endpoints or retention, or sign every policy, from now on."`
-	Free    changesFree    `cmd:"" help:"Let such changes come into force at once, or policies unsigned, again."`
+	Require changesRequire `cmd:"" help:"Have people approve every change of the policy, of tool contracts, roles, routing, settings, endpoints or retention, sign every policy, or name themselves in commands, from now on."`
+	Free    changesFree    `cmd:"" help:"Let such changes come into force at once, policies unsigned, or commands without a key, again."`
 	List    changesList    `cmd:"" help:"List the changes that people have to approve or sign, and who."`
 }
 
 type changesRequire struct {
 	where
-	Kind      string          `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention,signatures" help:"policy, contracts, roles, routing, settings, endpoints, retention; or signatures."`
-	Role      string          `required:"" help:"Role whose people approve, or sign." placeholder:"ROLE"`
+	Kind      string          `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention,signatures,operator-key" help:"policy, contracts, roles, routing, settings, endpoints, retention; or signatures, or operator-key."`
+	Role      string          `help:"Role whose people approve, or sign."  placeholder:"ROLE"`
 	Needed    int             `help:"How many of them: beside the author, where they approve." default:"1" placeholder:"N"`
 	Deny      int             `help:"How many have to say no; the first no when left out." placeholder:"N"`
 	ExpiresIn time.Duration   `help:"How long a change waits before it lapses; 72h when left out." placeholder:"DURATION"`
@@ -60,6 +61,10 @@ not the signatures of so many people with the role (“holdpoint policy signer�
 policy sign --key”). The policy in force has to have them already. Every serve and worker
 checks them before it judges by a policy.
 
+With operator-key, every command that changes something names the key of whoever runs it
+(--operator-key, HOLDPOINT_OPERATOR_KEY_FILE), so that the log has a name and no login of
+the machine. Stopping an agent (“holdpoint kill”) waits for no key.
+
 The database enforces it: serve and worker cannot put anything else in force. It takes
 the login that owns the database to change this, or to go round it in an emergency
 (“holdpoint policy activate”), and that is on record.
@@ -67,7 +72,8 @@ the login that owns the database to change this, or to go round it in an emergen
 Example:
   holdpoint changes require policy --role policy-owner --needed 1 --expires-in 48h
   holdpoint changes require roles --role access-owner --by-group reviewer
-  holdpoint changes require signatures --role policy-owner --needed 2`
+  holdpoint changes require signatures --role policy-owner --needed 2
+  holdpoint changes require operator-key --operator-key olga.key`
 }
 
 func (r *changesRequire) Run(ctx context.Context, c *cli) error {
@@ -75,7 +81,12 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	if r.Kind == store.SignaturesRule {
+	switch {
+	case r.Kind == store.OperatorKeyRule:
+		return r.operatorKey(ctx, a, by)
+	case strings.TrimSpace(r.Role) == "":
+		return errors.New("--role: name the role whose people approve, or sign")
+	case r.Kind == store.SignaturesRule:
 		return r.signatures(ctx, c, by)
 	}
 	if r.ExpiresIn == 0 {
@@ -108,6 +119,21 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
+// operatorKey has commands name an operator's key. Whoever demands it has one.
+func (r *changesRequire) operatorKey(ctx context.Context, a *admin.Admin, by access.By) error {
+	if r.Role != "" || r.Needed != 1 || r.Deny != 0 || r.ExpiresIn != 0 || r.Signed || len(r.Reminder)+len(r.ByGroup) > 0 {
+		return errors.New("operator-key takes --operator-key, and nothing else: nobody is asked")
+	}
+	if r.Operator == "" {
+		return errors.New("name your own key, so that somebody has one: --operator-key FILE (“holdpoint key create --kind admin --label NAME” makes it)")
+	}
+	if err := a.Changes.RequireOperatorKey(ctx, by); err != nil {
+		return plain(err)
+	}
+	fmt.Fprintln(terminal, "commands that change something name an operator's key from now on (--operator-key, HOLDPOINT_OPERATOR_KEY_FILE)")
+	return nil
+}
+
 // signatures has policies come into force with the signatures of people only.
 func (r *changesRequire) signatures(ctx context.Context, c *cli, by access.By) error {
 	if r.Deny != 0 || r.ExpiresIn != 0 || r.Signed || len(r.Reminder)+len(r.ByGroup) > 0 {
@@ -135,7 +161,7 @@ func (r *changesRequire) signatures(ctx context.Context, c *cli, by access.By) e
 
 type changesFree struct {
 	where
-	Kind   string `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention,signatures" help:"policy, contracts, roles, routing, settings, endpoints, retention; or signatures."`
+	Kind   string `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention,signatures,operator-key" help:"policy, contracts, roles, routing, settings, endpoints, retention; or signatures, or operator-key."`
 	Reason string `required:"" help:"Why, for the audit log." placeholder:"TEXT"`
 }
 
@@ -148,15 +174,23 @@ Example:
 }
 
 func (f *changesFree) Run(ctx context.Context, c *cli) error {
-	a, by, err := f.administration(ctx, c)
+	as := f.administration
+	if f.Kind == store.OperatorKeyRule {
+		as = f.withoutKey
+	}
+	a, by, err := as(ctx, c)
 	if err != nil {
 		return err
 	}
 	if err := a.Changes.NoApproval(ctx, by, f.Kind, f.Reason); err != nil {
 		return plain(err)
 	}
-	if f.Kind == store.SignaturesRule {
+	switch f.Kind {
+	case store.SignaturesRule:
 		fmt.Fprintln(terminal, "policies come into force without the signatures of people again")
+		return nil
+	case store.OperatorKeyRule:
+		fmt.Fprintln(terminal, "commands need no operator's key again")
 		return nil
 	}
 	fmt.Fprintf(terminal, "changes of %s come into force at once again\n", store.ChangeWords(f.Kind))
@@ -198,6 +232,10 @@ func (l *changesList) Run(ctx context.Context, c *cli) error {
 	fmt.Fprintln(table, "CHANGES OF\tWAIT FOR\tAT MOST\tSIGNED\tSINCE\tBY")
 	for _, kind := range slices.Sorted(maps.Keys(guards)) {
 		g := guards[kind]
+		if kind == store.OperatorKeyRule {
+			fmt.Fprintf(table, "%s\t-\t-\t-\t%s\t%s\n", kind, g.SetAt.Format(time.RFC3339), g.SetBy)
+			continue
+		}
 		if kind == store.SignaturesRule {
 			fmt.Fprintf(table, "%s\t%d × %s\t-\t-\t%s\t%s\n", kind, g.Rule.Needed, g.Rule.Role, g.SetAt.Format(time.RFC3339), g.SetBy)
 			continue

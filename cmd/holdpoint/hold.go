@@ -66,7 +66,7 @@ type holdList struct {
 }
 
 func (h *holdList) Run(ctx context.Context, c *cli) error {
-	r, _, err := h.administration(ctx, c)
+	r, err := h.reading(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type listedKey struct {
 }
 
 func (k *keyList) Run(ctx context.Context, c *cli) error {
-	a, _, err := k.administration(ctx, c)
+	a, err := k.reading(ctx, c)
 	if err != nil {
 		return err
 	}

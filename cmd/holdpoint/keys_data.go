@@ -241,6 +241,7 @@ func resealLeft(ctx context.Context, s *store.Store) (left int64, err error) {
 }
 
 type keysRetire struct {
+	operated
 	File string `arg:"" type:"path" help:"The file of data keys, which data_key_file names."`
 }
 
@@ -275,6 +276,10 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
+	actor, err := k.operator(ctx, s)
+	if err != nil {
+		return err
+	}
 	empty, counts, err := s.DataKeys.Emptied(ctx)
 	if err != nil {
 		return err
@@ -289,7 +294,7 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 		if err := changing(k.File, func() error { return takeOut(ctx, f, id, retired) }); err != nil {
 			return err
 		}
-		if err := s.DataKeys.Retired(ctx, id, admin.DataKeyRetired(id, operator())); err != nil {
+		if err := s.DataKeys.Retired(ctx, id, admin.DataKeyRetired(id, actor)); err != nil {
 			return fmt.Errorf("%s is out of %s; put that on record: %w", id, k.File, err)
 		}
 		fmt.Fprintf(terminal, "retired %s; it is in %s: keep that as long as backups from before\n", id, retired)

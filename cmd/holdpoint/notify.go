@@ -256,7 +256,7 @@ type notifyList struct {
 }
 
 func (l *notifyList) Run(ctx context.Context, c *cli) error {
-	r, _, err := l.administration(ctx, c)
+	r, err := l.reading(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -413,7 +413,7 @@ type notifyDead struct {
 }
 
 func (d *notifyDead) Run(ctx context.Context, c *cli) error {
-	r, _, err := d.administration(ctx, c)
+	r, err := d.reading(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ type onCallList struct {
 }
 
 func (o *onCallList) Run(ctx context.Context, c *cli) error {
-	r, _, err := o.administration(ctx, c)
+	r, err := o.reading(ctx, c)
 	if err != nil {
 		return err
 	}

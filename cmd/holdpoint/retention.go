@@ -47,7 +47,7 @@ Example:
 }
 
 func (r *retentionShow) Run(ctx context.Context, c *cli) error {
-	a, _, err := r.administration(ctx, c)
+	a, err := r.reading(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ type toolList struct {
 }
 
 func (t *toolList) Run(ctx context.Context, c *cli) error {
-	r, _, err := t.administration(ctx, c)
+	r, err := t.reading(ctx, c)
 	if err != nil {
 		return err
 	}

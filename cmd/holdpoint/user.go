@@ -121,7 +121,7 @@ type listedPerson struct {
 }
 
 func (u *userList) Run(ctx context.Context, c *cli) error {
-	a, _, err := u.administration(ctx, c)
+	a, err := u.reading(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,16 @@ func (r Changes) RequireApproval(ctx context.Context, by access.By, kind string,
 	return r.Store.Rules.SetGuard(ctx, store.Guard{Kind: kind, Rule: rule, ByGroups: byGroups, SetBy: by.Actor.ID}, e)
 }
 
+// RequireOperatorKey has commands name an operator's own key from now on. It takes the role that
+// owns the database, which is not bound by it: it tells the log who used that role.
+func (r Changes) RequireOperatorKey(ctx context.Context, by access.By) error {
+	e := by.Event("RULES_GUARDED", "Commands name an operator's own key.", "", "")
+	if err := e.SetPayload(map[string]any{"kind": store.OperatorKeyRule}); err != nil {
+		return err
+	}
+	return r.Store.Rules.SetGuard(ctx, store.Guard{Kind: store.OperatorKeyRule, SetBy: by.Actor.ID}, e)
+}
+
 // ChangeWords name a kind of changes.
 func ChangeWords(kind string) string {
 	switch kind {
@@ -60,7 +70,10 @@ func (r Changes) NoApproval(ctx context.Context, by access.By, kind, reason stri
 		return fmt.Errorf("say why, in at most %d bytes", access.MaxReason)
 	}
 	message, already := "Changes of "+ChangeWords(kind)+" come into force at once again.", "changes of "+ChangeWords(kind)+" come into force at once already"
-	if kind == store.SignaturesRule {
+	switch kind {
+	case store.OperatorKeyRule:
+		message, already = "Commands need no operator's key again.", "commands need no operator's key already"
+	case store.SignaturesRule:
 		message, already = "Policies come into force without the signatures of people again.", "policies come into force without the signatures of people already"
 	}
 	e := by.Event("RULES_UNGUARDED", message, "", "")

@@ -13,6 +13,9 @@ import (
 // SignaturesRule is the guard by which a policy comes into force with people's signatures only.
 const SignaturesRule = "signatures"
 
+// OperatorKeyRule is the guard by which commands name an operator's own key.
+const OperatorKeyRule = "operator-key"
+
 // PolicySigner is a public key with which somebody signs policies.
 type PolicySigner struct {
 	Fingerprint string
