@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/html"
+
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
 )
@@ -95,7 +97,50 @@ func (c *client) do(method, path string, form url.Values, header ...string) answ
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
+		sendsOnce(c.t, string(body))
+	}
 	return answer{res, string(body)}
+}
+
+// sendsOnce fails for a form of a page that a browser would send with a field twice, which
+// is refused.
+func sendsOnce(t *testing.T, page string) {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	attribute := func(n *html.Node, key string) string {
+		for _, a := range n.Attr {
+			if a.Key == key {
+				return a.Val
+			}
+		}
+		return ""
+	}
+	for form := range root.Descendants() {
+		if form.Data != "form" || attribute(form, "method") != "post" {
+			continue
+		}
+		sent, offered := url.Values{}, map[string]bool{}
+		for n := range form.Descendants() {
+			name, kind := attribute(n, "name"), attribute(n, "type")
+			if name == "" || n.Data != "input" && n.Data != "select" && n.Data != "textarea" && n.Data != "button" {
+				continue
+			}
+			if kind == "radio" || n.Data == "button" { // one of them is sent
+				if offered[n.Data+name] {
+					continue
+				}
+				offered[n.Data+name] = true
+			}
+			sent.Add(name, attribute(n, "value"))
+		}
+		if err := saidOnce(sent); err != nil {
+			t.Errorf("the form to %s: %v", attribute(form, "action"), err)
+		}
+	}
 }
 
 func (c *client) get(path string, header ...string) answer {
@@ -132,6 +177,29 @@ func (a answer) want(t *testing.T, status int, texts ...string) {
 		if !strings.Contains(a.body, text) {
 			t.Errorf("page lacks %q:\n%s", text, a.body)
 		}
+	}
+}
+
+// TestFieldsSentTwice: a form with a field twice says two things, and none of them is done.
+func TestFieldsSentTwice(t *testing.T) {
+	c, _ := startWithDrafts(t)
+	one, other := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, nil), c.m.add("apr_2", "payments.transfer", `{"amount":2}`, nil)
+	c.signIn("ada@example.com")
+	for name, second := range map[string]string{"decision": "deny", "digest": "sha256:0", "version": "1", "kind": "never", "comment": "x"} {
+		form := ballotFor(one, "approve")
+		form.Add(name, second)
+		c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusUnprocessableEntity, "the field “"+name+"” more than once")
+		c.do("POST", "/approvals/apr_1/draft", url.Values{"form": {"votes"}, "votes:" + name: {second, second}}, "Sec-Fetch-Dest", "empty").want(t, http.StatusUnprocessableEntity, `"code":"field_twice"`)
+	}
+	several := url.Values{"id": {"apr_1", "apr_2"}, "decision:apr_1": {"approve", "deny"}, "decision": {"approve"}}
+	for _, card := range []*gate.Card{one, other} {
+		several.Set("digest:"+card.Approval.ID, card.Approval.Call.Digest)
+		several.Set("version:"+card.Approval.ID, "1")
+	}
+	c.do("POST", bulkPath, several).want(t, http.StatusUnprocessableEntity, "the field “decision:apr_1” more than once")
+	c.do("POST", "/login", url.Values{"email": {"ada@example.com", "bob@example.com"}, "password": {"right"}}).want(t, http.StatusUnprocessableEntity, "the field “email” more than once")
+	if len(c.m.votes) != 0 {
+		t.Errorf("voted %v", c.m.votes)
 	}
 }
 

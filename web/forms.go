@@ -2,13 +2,16 @@ package web
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
+	"holdpoint/web/views"
 )
 
 // maxForm bounds a form's body, in bytes.
@@ -60,10 +63,24 @@ func readFormOf(w http.ResponseWriter, r *http.Request, limit int64) error {
 		return &access.Refusal{Kind: access.Malformed, Code: "bad_form", Detail: "The form could not be read."}
 	}
 	for name, values := range r.PostForm {
-		for _, text := range append(values, name) {
+		for _, text := range append(slices.Clone(values), name) {
 			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 				return &access.Refusal{Kind: access.Invalid, Code: "unfit_text", Detail: "The form holds a character that cannot be kept, such as NUL. Take it out and send it again."}
 			}
+		}
+	}
+	return saidOnce(r.PostForm)
+}
+
+// lists are the fields that a form may have several times.
+var lists = []string{"acknowledged", "form", "id", "line", "roles", "shown", "tell"}
+
+// saidOnce refuses a form that has a field twice which is no list: whoever reads it first or
+// last reads two decisions. Of a call's arguments the form itself says which are lists.
+func saidOnce(posted url.Values) error {
+	for _, name := range slices.Sorted(maps.Keys(posted)) {
+		if len(posted[name]) > 1 && !slices.Contains(lists, name) && !strings.Contains(name, argumentField) {
+			return &access.Refusal{Kind: access.Invalid, Code: "field_twice", Detail: "The form has the field “" + views.Visible(name) + "” more than once, and it is no list. Nothing was done. Open the page again."}
 		}
 	}
 	return nil
