@@ -2,9 +2,11 @@ package approval_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
 )
 
 // TestConstraints: of what several votes say, each constraint is the narrowest.
@@ -38,6 +40,47 @@ func TestConstraints(t *testing.T) {
 		got, err := approval.Constraints(json.RawMessage(c.base), votes)
 		if c.want == "" && err == nil || c.want != "" && (err != nil || string(got) != c.want) {
 			t.Errorf("%s: got %s, %v; want %s", name, got, err, c.want)
+		}
+	}
+}
+
+// TestBounds: a vote adds no constraint that nobody keeps to, and none that the call breaks.
+func TestBounds(t *testing.T) {
+	args, err := canon.Parse([]byte(`{"amount":5,"rowCount":"20","to":"eve","nested":{"age":1}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rules = `{"max_amount":10,"dry_run":true,"min_age":3,"allow":["a","b"]}`
+	for _, c := range []struct{ base, more, wrong string }{ // "": taken
+		{rules, "", ""},
+		{rules, `{}`, ""},
+		{rules, `{"max_amount":7}`, ""},
+		{rules, `{"max_amount":5}`, ""},
+		{rules, `{"max_amount":4.99}`, "outside"},
+		{rules, `{"max_amount":-1}`, "outside"},
+		{rules, `{"min_age":8,"allow":["a"],"dry_run":true}`, ""},
+		{rules, `{"Max_Amount":7}`, "differs only by case"},
+		{rules, `{"anything":{"x":"y"}}`, "no rule sets"},
+		{"", `{"call_back_known_number":true}`, "no rule sets"},
+		{"", `{"max_amount":1}`, "outside"},
+		{"", `{"max_amount":6}`, ""},
+		{"", `{"max_amount":"6"}`, "no rule sets"},
+		{"", `{"maxAmount":1}`, "outside"},
+		{"", `{"min_amount":6}`, "outside"},
+		{"", `{"minimum-amount":5}`, ""},
+		{"", `{"max_row_count":19}`, "outside"},
+		{"", `{"max_row_count":20}`, ""},
+		{"", `{"max_to":1}`, "no rule sets"},
+		{"", `{"max_age":1}`, "no rule sets"},
+		{"", `{"max":1}`, "no rule sets"},
+		{"", `[]`, "want a JSON object"},
+	} {
+		got := ""
+		if err := approval.Bounds(json.RawMessage(c.base), json.RawMessage(c.more), args); err != nil {
+			got = err.Error()
+		}
+		if (got == "") != (c.wrong == "") || !strings.Contains(got, c.wrong) {
+			t.Errorf("%s over %s: %q, want %q", c.more, c.base, got, c.wrong)
 		}
 	}
 }

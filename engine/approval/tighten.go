@@ -45,6 +45,63 @@ func Tighten(base, more json.RawMessage) (json.RawMessage, error) {
 	return canon.Object(members...).Canonical(), nil
 }
 
+// Bounds checks what one vote adds to the constraints that a rule sets, for a call with these
+// arguments, an object. A name that no rule sets, and that bounds no number of the call by max
+// or min, is one that nobody keeps to; and a number under max, or over min, of which the call
+// has the other already permits what may not run. The error names the constraint and quotes no
+// value.
+func Bounds(base, more json.RawMessage, args canon.Value) error {
+	have, err := constraints(base)
+	if err != nil {
+		return fmt.Errorf("read the constraints that there are: %w", err)
+	}
+	want, err := constraints(more)
+	if err != nil {
+		return fmt.Errorf("constraints: %w", err)
+	}
+	for _, m := range want.Members() {
+		of, bounded := boundNumber(m.Name, args)
+		i, err := member(have.Members(), m.Name)
+		switch {
+		case err != nil:
+			return err
+		case i < 0 && (!bounded || m.Value.Kind() != canon.NumberKind):
+			return fmt.Errorf("constraints: no rule sets %q, and it bounds no number of the call, so that nobody would keep to it", m.Name)
+		case bounded && !narrower(m.Name, m.Value, of):
+			return fmt.Errorf("constraints: the call is outside of %q already, so that it could not run: deny it, or change its arguments", m.Name)
+		}
+	}
+	return nil
+}
+
+// boundNumber is the number among the arguments that a constraint such as max_amount bounds;
+// false for none. An agent's number may be a text.
+func boundNumber(name string, args canon.Value) (canon.Value, bool) {
+	switch firstWord(name) {
+	case "max", "maximum", "min", "minimum":
+	default:
+		return canon.Value{}, false
+	}
+	rest := folded(name[len(firstWord(name)):])
+	for _, m := range args.Members() {
+		v := m.Value
+		if v.Kind() == canon.StringKind {
+			if read, err := canon.Parse([]byte(strings.TrimSpace(v.Str()))); err == nil {
+				v = read
+			}
+		}
+		if folded(m.Name) == rest && v.Kind() == canon.NumberKind {
+			return v, true
+		}
+	}
+	return canon.Value{}, false
+}
+
+// folded is a name without the signs between its words, in lower case.
+func folded(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+}
+
 // member is the place of the member with the name, -1 for none. No document has
 // two names that differ only by case, so one more of those is an error.
 func member(members []canon.Member, name string) (int, error) {

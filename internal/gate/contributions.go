@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
+	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
 
@@ -45,7 +47,7 @@ func (g *Contributions) Vote(ctx context.Context, v VoteRequest, once *access.On
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Voted, c.Approval.Decision.Outcome, c.Approval, by, v.RequestID)
 	}
-	return g.contribute(ctx, v.ApprovalID, once, fact, event, func(c *store.Change) error { return voteAllowed(c, v, fact) })
+	return g.contribute(ctx, v.ApprovalID, once, fact, event, func(c *store.Change) error { return g.voteAllowed(ctx, c, v, fact) })
 }
 
 func (v VoteRequest) actor() engine.Actor {
@@ -65,7 +67,7 @@ func voteFact(v VoteRequest) approval.Fact {
 
 // voteAllowed refuses a vote of somebody who may not see the approval, of a page that
 // is no longer true, and of constraints that cannot be kept to.
-func voteAllowed(c *store.Change, v VoteRequest, f approval.Fact) error {
+func (g *Contributions) voteAllowed(ctx context.Context, c *store.Change, v VoteRequest, f approval.Fact) error {
 	if err := visible(c, v.Person); err != nil {
 		return err
 	}
@@ -75,8 +77,32 @@ func voteAllowed(c *store.Change, v VoteRequest, f approval.Fact) error {
 	if _, err := approval.Tighten(c.Approval.Decision.Constraints, v.Constraints); err != nil {
 		return &access.Refusal{Kind: access.Invalid, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
 	}
+	if err := g.keptTo(ctx, c, v.Constraints); err != nil {
+		return err
+	}
 	if _, err := approval.Constraints(c.Approval.Decision.Constraints, append(slices.Clone(c.Approval.State.Counted), f)); err != nil {
 		return &access.Refusal{Kind: access.Invalid, Code: "not_tighter", Detail: "Somebody else has set other constraints with their vote: " + err.Error() + "."}
+	}
+	return nil
+}
+
+// keptTo refuses constraints of a vote that nobody would keep to, and those that the call is
+// outside of already.
+func (g *Contributions) keptTo(ctx context.Context, c *store.Change, constraints json.RawMessage) error {
+	if len(constraints) == 0 {
+		return nil
+	}
+	args := canon.Object()
+	document, err := g.Sealer.Open(c.Approval.ID, c.Sealed)
+	if err == nil {
+		args, err = arguments(c.Approval, document, c.Approval.Plan.OpenedAt)
+	}
+	if err != nil && !errors.Is(err, seal.ErrErased) {
+		g.Logger.ErrorContext(ctx, "arguments not read", "approval", c.Approval.ID, "error", err)
+		return notReadable
+	}
+	if err := approval.Bounds(c.Approval.Decision.Constraints, constraints, args); err != nil {
+		return &access.Refusal{Kind: access.Invalid, Code: "not_tighter", Detail: "A reviewer can only make the call's own limits narrower: " + err.Error() + "."}
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func TestSignedVoteSettles(t *testing.T) {
 		t.Errorf("the requesting side: %v", err)
 	}
 	v := h.ballot("ada", a, true)
-	v.Constraints, v.ValidFor = json.RawMessage(`{ "max_amount": 100 }`), 10*time.Minute
+	v.Constraints, v.ValidFor = json.RawMessage(`{ "max_amount": 100000 }`), 10*time.Minute
 	if err := h.casts(h.signs(v, key)); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestSignatureIsOfOneVote(t *testing.T) {
 		"a longer permission": {func() gate.VoteRequest { v := h.signs(h.ballot("ada", a, true), ada); v.ValidFor = time.Hour; return v }, "signature_invalid"},
 		"other constraints": {func() gate.VoteRequest {
 			v := h.ballot("ada", a, true)
-			v.Constraints = json.RawMessage(`{"max_amount":1}`)
+			v.Constraints = json.RawMessage(`{"max_amount":100000}`)
 			v = h.signs(v, ada)
 			v.Constraints = nil
 			return v

@@ -36,7 +36,7 @@ func (g *Contributions) SignVote(ctx context.Context, v VoteRequest) (identity.C
 		return identity.Ceremony{}, r
 	}
 	return g.sign(ctx, v.Person, v.ApprovalID, voteFact(v), engine.Voted, func(c *store.Change, f approval.Fact) error {
-		if err := voteAllowed(c, v, f); err != nil || !v.Approve {
+		if err := g.voteAllowed(ctx, c, v, f); err != nil || !v.Approve {
 			return err
 		}
 		return g.hasSeen(ctx, c, v.Person, v.Digest)
