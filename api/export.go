@@ -52,6 +52,8 @@ func (a auditDoor) auditExport(c *call) error {
 		return badQuery("format is jsonl, csv or ocsf.")
 	case errors.Is(err, auditlog.ErrNotWitnessed):
 		return notWitnessed
+	case errors.Is(err, auditlog.ErrNoCheckpoint) && size > 0:
+		return &failure{Status: http.StatusNotFound, Code: "no_checkpoint", Detail: "No checkpoint of this size is kept. /v1/audit/checkpoints lists those that are."}
 	case errors.Is(err, auditlog.ErrNoCheckpoint):
 		return &failure{Status: http.StatusServiceUnavailable, Code: "no_checkpoint", Detail: "The audit log has no such checkpoint yet. Try again in a moment.", RetryAfter: time.Second}
 	}
