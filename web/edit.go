@@ -1,10 +1,8 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -91,7 +89,7 @@ func (e editor) page(args canon.Value) views.Edit {
 	a := e.card.Approval
 	v := views.Edit{
 		ID: a.ID, Digest: a.Call.Digest, Version: a.Version, Tool: a.Call.Tool, Agent: agentName(e.card), Typed: e.typed,
-		JSON: indentedJSON(args), Current: views.JSON(e.card.Arguments), MaxComment: gate.MaxComment,
+		JSON: views.EditableJSON(args.Canonical()), Current: views.JSON(e.card.Arguments), MaxComment: gate.MaxComment,
 	}
 	v.Fields = editFields(e.form.Fields(args))
 	return v
@@ -109,14 +107,6 @@ func editFields(fields []form.Field) []views.EditField {
 		})
 	}
 	return list
-}
-
-func indentedJSON(v canon.Value) string {
-	var b bytes.Buffer
-	if err := json.Indent(&b, v.Canonical(), "", "  "); err != nil {
-		return string(v.Canonical())
-	}
-	return b.String()
 }
 
 func (h *editHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) error {
