@@ -96,6 +96,9 @@ func TestCheck(t *testing.T) {
 		"the look of a known tool":   {Claim{AgentID: "bot", Tool: "strıct"}, []string{ToolLookalike}},
 		"the look of a revoked tool": {Claim{AgentID: "bot", Tool: "retıred"}, []string{ToolLookalike}},
 		"one letter for two":         {Claim{AgentID: "bot", Tool: "rncp"}, []string{ToolLookalike}},
+		"another case":               {Claim{AgentID: "bot", Tool: "Strict"}, []string{ToolLookalike}},
+		"another case throughout":    {Claim{AgentID: "bot", Tool: "STRICT"}, []string{ToolLookalike}},
+		"both":                       {Claim{AgentID: "bot", Tool: "STRıCT"}, []string{ToolLookalike}},
 		"a digit for a letter":       {Claim{AgentID: "bot", Tool: "h1gh"}, nil},
 		"no attestation":             {Claim{AgentID: "attests", Tool: "x"}, []string{BadAttestation}},
 	} {
