@@ -12,12 +12,15 @@ import (
 )
 
 // keysOfTwoGates: a gate whose file has no key in common with the others' takes their
-// tokens, and they take its own, also when its key is changed while it runs.
+// tokens, and they take its own, also when its key is changed while it runs. It logs in to
+// Postgres as somebody else, as it does while the password is changed.
 func keysOfTwoGates(t *testing.T, c *cluster) {
 	t.Helper()
 	own, former := filepath.Join(c.dir, "other-keys.json"), c.env
 	must(t, nil, "", "key", "rotate", own)
-	c.env = append(c.env[:len(c.env):len(c.env)], "HOLDPOINT_SIGNING_KEYS_FILE="+own, "HOLDPOINT_SIGNING_KEY_DELAY=0s")
+	c.superuser("postgres", "CREATE ROLE hp_app_2 LOGIN PASSWORD 'the-next-one' IN ROLE holdpoint_runtime")
+	c.env = append(c.env[:len(c.env):len(c.env)], "HOLDPOINT_SIGNING_KEYS_FILE="+own, "HOLDPOINT_SIGNING_KEY_DELAY=0s",
+		"HOLDPOINT_DATABASE_URL="+c.postgres.URL("hp_app_2", "the-next-one", "holdpoint"))
 	c.startServe(binary(t))
 	c.env = former
 	last := len(c.serves) - 1
@@ -28,6 +31,7 @@ func keysOfTwoGates(t *testing.T, c *cluster) {
 		if err := gate.stop(); err != nil {
 			t.Error(err)
 		}
+		c.superuser("postgres", "DROP ROLE hp_app_2")
 	}()
 	token := func(agent *client) string {
 		t.Helper()
@@ -48,6 +52,9 @@ func keysOfTwoGates(t *testing.T, c *cluster) {
 	}
 	taken(here, mine)
 	taken(there, theirs)
+	if n := number(t, c.postgres.SuperuserURL("holdpoint"), `SELECT count(DISTINCT usename) FROM pg_stat_activity WHERE usename IN ('hp_app', 'hp_app_2')`); n != 2 {
+		t.Errorf("the gates log in as %d roles, want two", n)
+	}
 	must(t, nil, "", "key", "rotate", own)
 	if err := gate.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
