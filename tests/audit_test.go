@@ -146,7 +146,7 @@ func TestAuditExport(t *testing.T) {
 	for _, query := range []string{"limit=5", "order=desc", "color=red"} {
 		auditor.do("GET", "/v1/audit/export?"+query, nil).want(t, http.StatusBadRequest, "unknown_parameter")
 	}
-	for _, size := range []string{"9000000", "99999999999", "9223372036854775807"} {
+	for _, size := range []string{"9000000", "99999999999"} {
 		auditor.do("GET", "/v1/audit/export?size="+size, nil).want(t, http.StatusNotFound, "no_checkpoint")
 	}
 	agent.do("GET", "/v1/audit/export", nil).want(t, http.StatusForbidden)
