@@ -157,8 +157,15 @@ func commandsNameAKey(t *testing.T, dir, admin string) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"user", "add", "x@example.com", "--role", "reviewer"}, {"key", "create", "--kind", "admin", "--label", "mine"}, {"agent", "set", "a-bot"}, {"tool", "set", "a-tool"}, {"release", "--all"},
-		{"changes", "require", "policy", "--role", "reviewer"}, {"changes", "free", "policy", "--reason", "x"}, {"retention", "set-floor", "24h"}, {"settings", "--max-delegation", "3", "--unapproved", "x"},
+		{"user", "add", "x@example.com", "--role", "reviewer"},
+		{"key", "create", "--kind", "admin", "--label", "mine"},
+		{"agent", "set", "a-bot"},
+		{"tool", "set", "a-tool"},
+		{"release", "--all"},
+		{"changes", "require", "policy", "--role", "reviewer"},
+		{"changes", "free", "policy", "--reason", "x"},
+		{"retention", "set-floor", "24h"},
+		{"settings", "--max-delegation", "3", "--unapproved", "x"},
 	} {
 		refused(none, args...)
 	}

@@ -142,18 +142,18 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	if slices.ContainsFunc(bounds, func(f *failures) bool { return f.wrong.Tokens() < 1 }) {
 		return engine.Person{}, s.refused(ctx, tooManyAttempts, "")
 	}
-	wrong := func() (engine.Person, error) {
+	wrong := func() error {
 		for _, f := range bounds {
 			f.wrong.Allow()
 		}
-		return engine.Person{}, s.refused(ctx, wrongCredentials, person.ID)
+		return s.refused(ctx, wrongCredentials, person.ID)
 	}
 	right, err := checkPassword(hash, password)
 	if err != nil {
 		return engine.Person{}, err
 	}
 	if !right || person.ID == "" || person.Disabled || s.ssoOnly && !person.Has(access.AdminRole) {
-		return wrong()
+		return engine.Person{}, wrong()
 	}
 	person.PasswordChecked = store.PasswordDigest(hash)
 	methods, err := s.factors.Methods(ctx, person)
@@ -172,7 +172,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	}
 	method, err := s.factors.check(ctx, person, ForSignIn, "", Proof{Code: code})
 	if errors.Is(err, verificationFailed) {
-		return wrong()
+		return engine.Person{}, wrong()
 	}
 	if err != nil {
 		return engine.Person{}, err
