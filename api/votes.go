@@ -40,7 +40,7 @@ type VoteBody struct {
 	Digest   string `json:"digest" doc:"The approval's digest, as it was shown."`
 	Version  int    `json:"version" doc:"The approval's version, as it was shown."`
 	// Constraints and ValidFor tighten what the approval permits.
-	Constraints json.RawMessage `json:"constraints,omitempty" doc:"With approve: a JSON object of constraints that are narrower than those that a rule sets, or bound a number of the call as max_amount does, and that the call keeps to."`
+	Constraints json.RawMessage `json:"constraints,omitempty" doc:"With approve: a JSON object of constraints that are narrower than those that a rule sets. None that the call is outside of already, as a max_amount below its amount."`
 	ValidFor    engine.Duration `json:"valid_for,omitempty" doc:"With approve: for how long the permission is good at most, as in 10m."`
 	// Challenge and Assertion sign the vote.
 	Challenge string          `json:"challenge,omitempty" doc:"The challenge_id of POST …/votes/challenge."`

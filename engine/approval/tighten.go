@@ -46,10 +46,9 @@ func Tighten(base, more json.RawMessage) (json.RawMessage, error) {
 }
 
 // Bounds checks what one vote adds to the constraints that a rule sets, for a call with these
-// arguments, an object. A name that no rule sets, and that bounds no number of the call by max
-// or min, is one that nobody keeps to; and a number under max, or over min, of which the call
-// has the other already permits what may not run. The error names the constraint and quotes no
-// value.
+// arguments, an object: a number under max, or over min, of which the call has the other already
+// permits what may not run. What bounds no number of the call is for whoever runs it. The error
+// names the constraint and quotes no value.
 func Bounds(base, more json.RawMessage, args canon.Value) error {
 	have, err := constraints(base)
 	if err != nil {
@@ -61,13 +60,10 @@ func Bounds(base, more json.RawMessage, args canon.Value) error {
 	}
 	for _, m := range want.Members() {
 		of, bounded := boundNumber(m.Name, args)
-		i, err := member(have.Members(), m.Name)
-		switch {
-		case err != nil:
+		if _, err := member(have.Members(), m.Name); err != nil {
 			return err
-		case i < 0 && (!bounded || m.Value.Kind() != canon.NumberKind):
-			return fmt.Errorf("constraints: no rule sets %q, and it bounds no number of the call, so that nobody would keep to it", m.Name)
-		case bounded && !narrower(m.Name, m.Value, of):
+		}
+		if bounded && !narrower(m.Name, m.Value, of) {
 			return fmt.Errorf("constraints: the call is outside of %q already, so that it could not run: deny it, or change its arguments", m.Name)
 		}
 	}
