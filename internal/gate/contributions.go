@@ -86,8 +86,7 @@ func (g *Contributions) voteAllowed(ctx context.Context, c *store.Change, v Vote
 	return nil
 }
 
-// keptTo refuses constraints of a vote that nobody would keep to, and those that the call is
-// outside of already.
+// keptTo refuses constraints of a vote that the call is outside of already: it could not run.
 func (g *Contributions) keptTo(ctx context.Context, c *store.Change, constraints json.RawMessage) error {
 	if len(constraints) == 0 {
 		return nil
