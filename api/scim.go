@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -255,7 +256,7 @@ func one(c *call, kind *scim.Kind, status int, r scim.Resource) (scimReply, erro
 
 func (d directoryDoor) userResource(u admin.DirectoryUser) scim.Resource {
 	r := scim.Resource{
-		"schemas": []any{scim.UserSchema}, "id": u.ID, "userName": u.UserName, "displayName": u.Name, "name": map[string]any{"formatted": u.Name}, "active": !u.Disabled,
+		"schemas": []any{scim.UserSchema}, "id": u.ID, "userName": u.UserName, "displayName": u.Name, "name": nameObject(u), "active": !u.Disabled,
 		"emails": []any{map[string]any{"value": u.Email, "type": "work", "primary": true}},
 		"meta": map[string]any{
 			"resourceType": "User", "created": scim.Time(u.CreatedAt), "lastModified": scim.Time(u.ChangedAt), "location": d.base() + "/Users/" + u.ID,
@@ -274,8 +275,24 @@ func (d directoryDoor) userResource(u admin.DirectoryUser) scim.Resource {
 	return r
 }
 
-// userEntry is what a resource says of somebody. was is the name that the account has.
-func userEntry(r scim.Resource, was string) (e admin.UserEntry, err error) {
+// nameObject is somebody's name in parts.
+func nameObject(u admin.DirectoryUser) map[string]any {
+	o := map[string]any{"formatted": cmp.Or(fullName(u.Parts), u.Name)}
+	for sub, part := range map[string]string{"givenName": u.Parts.Given, "familyName": u.Parts.Family} {
+		if part != "" {
+			o[sub] = part
+		}
+	}
+	return o
+}
+
+// fullName is what parts make, "" where there are none.
+func fullName(p admin.NameParts) string {
+	return cmp.Or(p.Formatted, strings.TrimSpace(p.Given+" "+p.Family))
+}
+
+// userEntry is what a resource says of somebody.
+func userEntry(r scim.Resource) (e admin.UserEntry, err error) {
 	for name, into := range map[string]*string{"userName": &e.UserName, "externalId": &e.ExternalID, "displayName": &e.Name} {
 		if *into, err = r.Text(name); err != nil {
 			return e, err
@@ -284,22 +301,35 @@ func userEntry(r scim.Resource, was string) (e admin.UserEntry, err error) {
 	if e.Active, err = r.Bool("active"); err != nil {
 		return e, err
 	}
-	var parts [3]string
-	for i, sub := range []string{"formatted", "givenName", "familyName"} {
-		if parts[i], err = r.Inner("name", sub); err != nil {
+	for sub, into := range map[string]*string{"formatted": &e.Parts.Formatted, "givenName": &e.Parts.Given, "familyName": &e.Parts.Family} {
+		if *into, err = r.Inner("name", sub); err != nil {
 			return e, err
 		}
 	}
-	if e.Name == "" || e.Name == was { // of several names, the one that has changed
-		if full := strings.TrimSpace(parts[1] + " " + parts[2]); full != "" && (parts[0] == "" || parts[0] == was) {
-			parts[0] = full
-		}
-		if parts[0] != "" {
-			e.Name = parts[0]
-		}
+	if whole := (admin.NameParts{Given: e.Parts.Given, Family: e.Parts.Family}); e.Parts.Formatted == fullName(whole) {
+		e.Parts = whole // and it follows them
 	}
+	e.Name = cmp.Or(e.Name, fullName(e.Parts))
 	e.Email, err = address(r, e.UserName)
 	return e, err
+}
+
+// patchedEntry is what a resource says after a patch of somebody, in which is also what
+// there was. A name that was made of others follows them, unless it is patched itself.
+func patchedEntry(r scim.Resource, now admin.DirectoryUser) (admin.UserEntry, error) {
+	e, err := userEntry(r)
+	if err != nil {
+		return e, err
+	}
+	if e.Parts.Formatted == cmp.Or(fullName(now.Parts), now.Name) {
+		e.Parts.Formatted = now.Parts.Formatted
+	}
+	was, is := fullName(now.Parts), fullName(e.Parts)
+	follows := was == now.Name || was == "" && (e.Parts.Formatted != "" || e.Parts.Given != "" && e.Parts.Family != "")
+	if e.Name == now.Name && is != "" && follows {
+		e.Name = is
+	}
+	return e, nil
 }
 
 // address is the primary e-mail address, or the first, or the name of the user.
@@ -360,7 +390,7 @@ func (d directoryDoor) addUser(c *call) (scimReply, error) {
 	if err != nil {
 		return scimReply{}, err
 	}
-	e, err := userEntry(r, "")
+	e, err := userEntry(r)
 	if err != nil {
 		return scimReply{}, err
 	}
@@ -376,7 +406,7 @@ func (d directoryDoor) putUser(c *call) (scimReply, error) {
 	if err != nil {
 		return scimReply{}, err
 	}
-	return d.changeUser(c, func(scim.Resource) (scim.Resource, error) { return r, nil })
+	return d.changeUser(c, func(admin.DirectoryUser) (admin.UserEntry, error) { return userEntry(r) })
 }
 
 func (d directoryDoor) patchUser(c *call) (scimReply, error) {
@@ -384,17 +414,17 @@ func (d directoryDoor) patchUser(c *call) (scimReply, error) {
 	if err != nil {
 		return scimReply{}, err
 	}
-	return d.changeUser(c, func(now scim.Resource) (scim.Resource, error) { return scim.User.Patch(now, body) })
-}
-
-func (d directoryDoor) changeUser(c *call, change func(scim.Resource) (scim.Resource, error)) (scimReply, error) {
-	u, err := d.Admin.Directory.ChangeUser(c.r.Context(), c.administrator(), c.r.PathValue("id"), func(now admin.DirectoryUser) (admin.UserEntry, error) {
-		r, err := change(d.userResource(now))
+	return d.changeUser(c, func(now admin.DirectoryUser) (admin.UserEntry, error) {
+		r, err := scim.User.Patch(d.userResource(now), body)
 		if err != nil {
 			return admin.UserEntry{}, err
 		}
-		return userEntry(r, now.Name)
+		return patchedEntry(r, now)
 	})
+}
+
+func (d directoryDoor) changeUser(c *call, change func(admin.DirectoryUser) (admin.UserEntry, error)) (scimReply, error) {
+	u, err := d.Admin.Directory.ChangeUser(c.r.Context(), c.administrator(), c.r.PathValue("id"), change)
 	if err != nil {
 		return scimReply{}, err
 	}

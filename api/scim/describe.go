@@ -67,7 +67,7 @@ func Schemas(base string) []Resource {
 			User, "A person's account.",
 			field("userName", "What the directory calls the person. It may change; the account's address does not.", map[string]any{"required": true, "uniqueness": "server"}),
 			field("displayName", "The person's name.", nil),
-			field("name", "The person's name, where displayName is left out.", nil, field("formatted", "", nil), field("givenName", "", nil), field("familyName", "", nil)),
+			field("name", "The person's name in parts, which make the name where displayName is left out.", nil, field("formatted", "", nil), field("givenName", "", nil), field("familyName", "", nil)),
 			field("active", "Whether the person may sign in.", map[string]any{"type": "boolean"}),
 			field("emails", "The account's address: the primary one when the account is made, or userName.", several("immutable"),
 				field("value", "", map[string]any{"mutability": "immutable"}), field("type", "", map[string]any{"mutability": "immutable"}),

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
@@ -19,6 +21,8 @@ type (
 	DirectoryUser = store.DirectoryUser
 	// DirectoryGroup is a group that it tells of.
 	DirectoryGroup = store.DirectoryGroup
+	// NameParts are what it calls somebody beside the name of the account.
+	NameParts = store.NameParts
 	// DirectoryUserQuery narrows a search.
 	DirectoryUserQuery = store.DirectoryUserQuery
 )
@@ -26,6 +30,8 @@ type (
 // UserEntry is what the directory says of somebody.
 type UserEntry struct {
 	UserName, ExternalID, Name, Email string
+
+	Parts NameParts
 	// Active is nil where it does not say.
 	Active *bool
 }
@@ -41,6 +47,7 @@ const (
 	maxUserName   = maxEmail
 	maxExternalID = 255
 	maxGroupName  = 255
+	maxNamePart   = 255 // letters
 	maxMembers    = 10_000
 )
 
@@ -145,7 +152,7 @@ func (d Directory) AddUser(ctx context.Context, by access.By, e UserEntry) (Dire
 		if err != nil {
 			return err
 		}
-		if err := tx.Put(DirectoryUser{ID: id, UserName: e.UserName, ExternalID: e.ExternalID}); err != nil {
+		if err := tx.Put(e.of(id)); err != nil {
 			return err
 		}
 		if h.ID != "" {
@@ -226,13 +233,13 @@ func (d Directory) ChangeUser(ctx context.Context, by access.By, id string, chan
 		if err != nil {
 			return err
 		}
-		if e.UserName != u.UserName || e.ExternalID != u.ExternalID {
-			if err := tx.Put(DirectoryUser{ID: id, UserName: e.UserName, ExternalID: e.ExternalID}); err != nil {
+		if e.UserName != u.UserName || e.ExternalID != u.ExternalID || e.Parts != u.Parts {
+			if err := tx.Put(e.of(id)); err != nil {
 				return err
 			}
 			// The names themselves are personal data, and stay out of the log.
 			tx.Record(changed(by, "DIRECTORY_USER_CHANGED", "The directory has changed what it calls a person.", id,
-				map[string]any{"person": id, "user_name": e.UserName != u.UserName, "external_id": e.ExternalID != u.ExternalID}))
+				map[string]any{"person": id, "user_name": e.UserName != u.UserName, "external_id": e.ExternalID != u.ExternalID, "name": e.Parts != u.Parts}))
 		}
 		return d.setAccount(tx, by, c, id, e.Name, e.Active)
 	})
@@ -251,8 +258,18 @@ func known(tx *store.DirectoryChange, id string) (DirectoryUser, error) {
 	return u, err
 }
 
+// of is what is kept of an entry as it was sent.
+func (e UserEntry) of(id string) DirectoryUser {
+	return DirectoryUser{ID: id, UserName: e.UserName, ExternalID: e.ExternalID, Parts: e.Parts}
+}
+
 // fits refuses names that cannot be kept.
 func (e UserEntry) fits() error {
+	for _, part := range []string{e.Parts.Given, e.Parts.Family, e.Parts.Formatted} {
+		if utf8.RuneCountInString(part) > maxNamePart || strings.ContainsFunc(part, unicode.IsControl) {
+			return &access.Refusal{Kind: access.Invalid, Code: "unfit_name", Detail: fmt.Sprintf("givenName, familyName and formatted have at most %d letters each, on one line.", maxNamePart)}
+		}
+	}
 	switch {
 	case e.UserName == "" || len(e.UserName) > maxUserName || !plainASCII(e.UserName):
 		return &access.Refusal{Kind: access.Invalid, Code: "unfit_user_name", Detail: fmt.Sprintf("userName is missing, longer than %d bytes, or not in plain letters.", maxUserName)}

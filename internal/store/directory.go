@@ -18,6 +18,7 @@ type Directory struct{ *db }
 type DirectoryUser struct {
 	ID, UserName, ExternalID string // ExternalID is "" for none
 	Name, Email              string
+	Parts                    NameParts
 	Disabled                 bool
 	Groups                   []DirectoryMember
 	CreatedAt, ChangedAt     time.Time
@@ -25,6 +26,10 @@ type DirectoryUser struct {
 	// Removed says that the directory has removed the person.
 	ByDirectory, Removed bool
 }
+
+// NameParts are what a directory calls somebody beside the name of the account, each "" for
+// none.
+type NameParts struct{ Given, Family, Formatted string }
 
 // DirectoryMember is one end of a membership: a group, or a person in it.
 type DirectoryMember struct{ ID, Name string }
@@ -46,6 +51,9 @@ var directoryUserRows = newRows(func(u *DirectoryUser) columns {
 		{"coalesce(u.external_id, '')", &u.ExternalID},
 		{"p.name", &u.Name},
 		{"p.email", &u.Email},
+		{"coalesce(u.given_name, '')", &u.Parts.Given},
+		{"coalesce(u.family_name, '')", &u.Parts.Family},
+		{"coalesce(u.formatted_name, '')", &u.Parts.Formatted},
 		{"p.disabled_at IS NOT NULL", &u.Disabled},
 		{"(SELECT jsonb_agg(jsonb_build_object('ID', g.id, 'Name', g.name) ORDER BY g.name) FROM directory_members m JOIN directory_groups g ON g.id = m.group_id WHERE m.person_id = p.id)", &u.Groups},
 		{"u.created_at", &u.CreatedAt},
@@ -171,8 +179,9 @@ func (c *DirectoryChange) Add(p engine.Person) error {
 
 // Put stores what the directory calls somebody, who is not removed any more.
 func (c *DirectoryChange) Put(u DirectoryUser) error {
-	return c.exec(`INSERT INTO directory_users (person_id, user_name, external_id) VALUES ($1, $2, nullif($3, ''))
-		ON CONFLICT (person_id) DO UPDATE SET user_name = $2, external_id = nullif($3, ''), changed_at = clock_timestamp(), removed_at = NULL`, u.ID, u.UserName, u.ExternalID)
+	return c.exec(`INSERT INTO directory_users (person_id, user_name, external_id, given_name, family_name, formatted_name) VALUES ($1, $2, nullif($3, ''), nullif($4, ''), nullif($5, ''), nullif($6, ''))
+		ON CONFLICT (person_id) DO UPDATE SET user_name = excluded.user_name, external_id = excluded.external_id, given_name = excluded.given_name, family_name = excluded.family_name,
+			formatted_name = excluded.formatted_name, changed_at = clock_timestamp(), removed_at = NULL`, u.ID, u.UserName, u.ExternalID, u.Parts.Given, u.Parts.Family, u.Parts.Formatted)
 }
 
 // Edit changes an account.
