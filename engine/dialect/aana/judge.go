@@ -50,18 +50,18 @@ func (e Event) Judge(now time.Time) Result {
 	e.judgeAuthority(&j, category)
 	refs := e.judgeEvidence(&j, category, now)
 	own := j.route()
-	if misclassified && own == engine.Accept {
-		own = engine.Defer
-	}
 	e.judgeRecommendation(&j, own)
 	if misclassified {
-		// What is accepted otherwise is deferred; a sender that is asked for
-		// something anyway is only asked (section 6).
-		route := engine.Defer
-		if j.route().Stricter(own) == engine.Ask {
-			route = engine.Ask
+		// Section 6: it makes accept defer, once the recommendation is merged, and
+		// leaves every other route as it is.
+		route := j.route()
+		if route == engine.Accept {
+			route = engine.Defer
 		}
-		j.block("public_read_identity_bound_misclassified", route)
+		if own == engine.Accept {
+			own = engine.Defer
+		}
+		j.block("public_read_identity_bound_misclassified", min(route, engine.Defer))
 	}
 	r := j.result()
 	r.Own = own
