@@ -29,7 +29,7 @@ func shape(words string, expression string, negatable bool) pattern {
 
 // installs are the shapes of X1.
 var installs = []pattern{
-	shape("install", `\b(?:pip|pip[0-9][0-9.]*|pipx|uv|uv`+gap+`pip|conda|mamba|micromamba|poetry|pdm|pipenv|rye|hatch|apt|apt-get|aptitude|yum|dnf|microdnf|apk|zypper|brew|port|snap|choco|winget|scoop|npm(?:-cli(?:\.js)?)?|pnpm|yarn|bun|deno|gem|bundle|bundler|cargo|go|composer|dotnet|luarocks|cpan|cpanm|rustup|opam|stack|cabal|flatpak|pkg|asdf|mise|sdk|guix|easy_install)`+some+gap+`(?:install|reinstall)\b`, true),
+	shape("install", `\b(?:pip|pip[0-9][0-9.]*|pipx|uv|uv`+gap+`pip|conda|mamba|micromamba|poetry|pdm|pipenv|rye|hatch|apt|apt-get|aptitude|yum|dnf|microdnf|apk|zypper|brew|port|snap|choco|winget|scoop|npm(?:-cli(?:\.js)?)?|pnpm|yarn|bun|deno|gem|bundle|bundler|cargo|go|composer|dotnet|luarocks|cpan|cpanm|rustup|opam|stack|cabal|flatpak|pkg|asdf|mise|sdk|guix|nix|spack|helm|easy_install)`+some+gap+`(?:install|reinstall)\b`, true),
 	shape("pip", `\bpip[0-9.]*`+some+gap+`(?:download|wheel|sync)\b`, false),
 	shape("apt yum dnf apk brew zypper", `\b(?:apt|apt-get|yum|dnf|apk|brew|zypper)(?:`+gap+`-[^ \n]+)*`+gap+`(?:update|upgrade|dist-upgrade|refresh)\b`, false),
 	shape("installed", `\binstalled`+gap+`(?:first`+gap+`)?(?:with|by|via|using|through|from)`+gap+`(?:pip|pipx|npm|yarn|pnpm|conda|apt|apt-get|gem|cargo|brew|pypi|go)\b`, true),
@@ -39,6 +39,7 @@ var installs = []pattern{
 	shape("get mod", `\bgo`+gap+`(?:get|mod`+gap+`(?:download|tidy|vendor))\b`, false),
 	shape("pip venv", `-m[ ]*(?:pip|venv|virtualenv|ensurepip|pipx|easy_install|conda|poetry|build)\b`, false),
 	shape("uv poetry pdm cargo apk conda composer dotnet pipenv pacman dpkg rpm nuget bundle gem deno rye mamba", `\b(?:(?:uv|poetry|pdm|pipenv|rye)`+gap+`(?:add|sync|update|lock)|cargo`+gap+`add|apk`+some+gap+`add|(?:conda|mamba)`+gap+`(?:create|update|env)|composer`+gap+`require|dotnet`+gap+`add|pacman`+gap+`-S[a-z]*|dpkg`+gap+`(?:-i|--install)|rpm`+gap+`-[a-z]*[iU][a-z]*|nuget`+gap+`restore|bundle`+gap+`(?:add|update)|gem`+gap+`(?:update|fetch)|deno`+gap+`(?:add|cache))\b`, false),
+	shape("install.packages install_ pkg_add pkg.add biocmanager emerge", `\b(?:install\.packages|install_(?:github|gitlab|git|url|version|cran)|pkg_add|Pkg\.add|BiocManager::install)\b|\bemerge`+gap+`(?:--?[a-z]|[a-z0-9-]+/[a-z0-9])`, false),
 	shape("setup.py", `\bsetup\.py`+gap+`(?:install|develop|build)\b`, false),
 	shape("npm: jsr: git+ pypi:", `(?:^|[^a-z0-9])(?:npm|jsr|pypi):[@a-z]|\bgit\+(?:https?|ssh|file)\b`, false),
 	shape("curl wget", `\b(?:curl|wget)\b[^\n]*\|`, false),

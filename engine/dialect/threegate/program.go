@@ -14,6 +14,9 @@ type runtime struct {
 	rest string
 	// launch are options before the script that run or load something else.
 	launch []string
+	// orders are words that the program takes for an order of its own where a
+	// script could stand.
+	orders []string
 }
 
 var runtimes = map[string]runtime{
@@ -25,11 +28,13 @@ var runtimes = map[string]runtime{
 		programs: []string{"node"},
 		valued:   []string{"-C", "--conditions", "--title", "--env-file", "--stack-trace-limit"}, rest: "C",
 		launch: []string{"-i", "--interactive", "--import", "--loader", "--experimental-loader", "--input-type", "--run", "-pe", "--test", "--watch", "--inspect", "--inspect-brk"},
+		orders: []string{"inspect", "debug"},
 	},
 	"ts": {
 		programs: []string{"ts-node", "tsx", "deno"},
 		valued:   []string{"-P", "--project", "--tsconfig", "--config", "--lock", "--import-map", "--cert", "--location", "--seed", "-O", "--compiler-options"}, rest: "PO",
 		launch: []string{"-i", "--interactive", "--import", "--loader", "--preload", "--inspect", "--inspect-brk", "--watch", "-pe"},
+		orders: []string{"watch", "repl", "test"},
 	},
 	"go": {
 		programs: []string{"go"},
@@ -78,7 +83,12 @@ func (c *checker) program(words []word, line int) {
 		c.add("C5", line, "deno may only be used as \"deno run SCRIPT\"")
 		return
 	}
+	if name.text == "deno" && slices.ContainsFunc(words[1:], allowsAll) {
+		c.add("X3", line, "-A lets the script do everything; name what it needs")
+	}
 	switch {
+	case slices.Contains(run.orders, script):
+		c.add("C5", line, "%s takes %q for an order of its own; name the script alone", name.text, script)
 	case flagged || loads:
 		c.add("C5", line, "the command runs or loads code that is in no script (%s and their like are not allowed); put the code into a declared input", strings.Join(inline, " "))
 	case slices.Contains(inlineModules, strings.Split(module, ".")[0]):
@@ -92,6 +102,12 @@ func (c *checker) program(words []word, line int) {
 	if script != "" && !strings.HasPrefix(script, "/") {
 		c.warn("I5", line, "%s is no declared input: no hash covers what it holds", show(script))
 	}
+}
+
+// allowsAll reports whether a word is Deno's -A, alone or among other letters.
+func allowsAll(w word) bool {
+	letters, _, _ := strings.Cut(w.text, "=")
+	return len(letters) > 1 && letters[0] == '-' && letters[1] != '-' && strings.Contains(letters, "A")
 }
 
 // script walks over the options before the script. It returns the script, or
