@@ -105,9 +105,7 @@ func (s *draft) text(place, format, text string) {
 	case "line":
 		shown, note = line(text)
 	case "path":
-		if clean := path.Clean(text); clean != strings.TrimSuffix(text, "/") && strings.Contains(text, "..") {
-			note = "that is " + short(clean, maxName)
-		}
+		note = pathNote(text)
 	}
 	if format == "account" {
 		s.Parts = append(s.Parts, Part{Kind: Text, Text: shown, Place: place})
@@ -297,6 +295,22 @@ func (s *draft) list(place string, v canon.Value) {
 	}
 }
 
+// escaped is a character that is written by its number, as in addresses.
+var escaped = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+// pathNote is what is to be said of a path: where it leads, or that programs differ about that.
+func pathNote(text string) string {
+	switch clean := path.Clean(text); {
+	case escaped.MatchString(text):
+		return "has characters written by their number, as %2e for a point"
+	case strings.Contains(text, `..\`) || strings.Contains(text, `\..`):
+		return "has .. between backslashes, which some systems follow"
+	case clean != strings.TrimSuffix(text, "/") && strings.Contains(text, ".."):
+		return "that is " + short(clean, maxName)
+	}
+	return ""
+}
+
 // account is an account number without its middle. What is written in other signs
 // than those of account numbers stays as it is.
 func account(text string) (shown, note string) {
@@ -327,8 +341,33 @@ func host(text string) (shown, note string) {
 	case at >= 0:
 		return name, "the address names a user, too"
 	default:
-		return name, ""
+		return name, hostNote(name)
 	}
+}
+
+// quad is an IPv4 address as everybody writes it.
+var quad = regexp.MustCompile(`\A(?:(?:[1-9]?[0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])(?:\.|\z)){4}\z`)
+
+// numeric is the last label of a host that programs take for an IPv4 address, however it is
+// written: 2130706433, 0x7f.1 and 127.0.0.1 are one.
+var numeric = regexp.MustCompile(`(?i)(?:\A|\.)(?:[0-9]+|0x[0-9a-f]*)\.?\z`)
+
+// hostNote is what is to be said of a host, with or without its port, that is not what it
+// looks like to everybody.
+func hostNote(host string) string {
+	name := host
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		name = host[:i]
+	}
+	switch {
+	case strings.Contains(name, "%") && !strings.HasPrefix(name, "["):
+		return "has characters written by their number, as %2e for a point"
+	case strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }):
+		return "has signs other than a to z and digits"
+	case numeric.MatchString(name) && !quad.MatchString(name):
+		return "a number that programs take for an IP address"
+	}
+	return ""
 }
 
 // line is the first line that is not blank, and how many more there are.

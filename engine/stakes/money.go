@@ -3,6 +3,7 @@ package stakes
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"holdpoint/engine/canon"
@@ -39,6 +40,9 @@ func (s *draft) money(p piece, args, v canon.Value) {
 			amount, units = grouped(shift(text, digits)), false
 		}
 	}
+	if wrong == "" {
+		wrong = fractionNote(place, text, code)
+	}
 	if code != "" {
 		amount += " " + code
 	}
@@ -49,6 +53,20 @@ func (s *draft) money(p piece, args, v canon.Value) {
 	if s.Amount == "" {
 		s.Amount, s.InUnits = amount, units
 	}
+}
+
+// fractionNote says that an amount has more digits behind the point than its currency: to
+// some readers 1.250 are a thousand and more.
+func fractionNote(place, text, code string) string {
+	_, fraction, _ := strings.Cut(text, ".")
+	digits, known := minorDigits[strings.ToUpper(code)]
+	switch {
+	case known && len(fraction) > digits:
+		return place + " has " + counted(len(fraction), "digit", "digits") + " behind the point, " + strings.ToUpper(code) + " has " + strconv.Itoa(digits)
+	case !known && len(fraction) == 3:
+		return place + " has 3 digits behind the point"
+	}
+	return ""
 }
 
 // currencyOf is the code of the currency, and what is wrong with it.

@@ -23,7 +23,8 @@ func parsed(t testing.TB, text string) canon.Value {
 func TestTemplates(t *testing.T) {
 	args := parsed(t, `{"amount":"1250.00","cents":125000,"whole":1250000,"yen":500,"tiny":5,"currency":"EUR","jpy":"JPY","odd":"GLD","payee":{"name":"Paper & Pens Ltd.","iban":"DE02 1203 0000 0000 2020 51"},
 		"to":["a@x.example","b@x.example"],"none":[],"null":null,"blank":"  ","yes":true,"big":1e+21,"words":"1.250,00","sql":"\nSELECT 1;\nDROP TABLE x","url":"https://api.example.com:8443/v1?x=1",
-		"fake":"https://bank.example@evil.example/","path":"/srv/app/../../etc/passwd","short":"4711","password":"hunter2","curl":"curl -H 'Authorization: Bearer ghp_16C7e42F292c6912E7710c838347Ae178B4a' x","many":[1,2,3]}`)
+		"fake":"https://bank.example@evil.example/","path":"/srv/app/../../etc/passwd","short":"4711","password":"hunter2","point":"1.250","dinar":"KWD","half":"0.5","ip":"http://10.0.200.255:80/","octal":"http://10.0.0.010/","ip6":"http://[::1]:80/","number":"http://2130706433/","hex":"http://0x7f.1:80/","rings":"http://①②⑦.①/","percent":"https://good.example%2eevil.example/",
+		"back":"a\\..\\b","coded":"a/..%2f..%2fb","hundred":"a/100%/b","curl":"curl -H 'Authorization: Bearer ghp_16C7e42F292c6912E7710c838347Ae178B4a' x","many":[1,2,3]}`)
 	for template, want := range map[string]string{
 		"Pay {amount|money:currency} to {*payee.name}, account {payee.iban|account}": "Pay 1,250.00 EUR to “Paper & Pens Ltd.”, account “DE02…2051”",
 		"Pay {cents|minor:currency}":       "Pay 1,250.00 EUR",
@@ -50,6 +51,19 @@ func TestTemplates(t *testing.T) {
 		"Ask {fake|host}":                  "Ask “evil.example” [the address names a user, too]",
 		"Ask {amount|host}":                "Ask “1250.00” [no address of a host]",
 		"Read {path|path}":                 "Read “/srv/app/../../etc/passwd” [that is /etc/passwd]",
+		"Pay {point|money:currency}":       "Pay 1.250 EUR [point has 3 digits behind the point, EUR has 2]",
+		"Pay {point|money:dinar}":          "Pay 1.250 KWD",
+		"Pay {point|money}":                "Pay 1.250 [point has 3 digits behind the point]",
+		"Pay {half|money:jpy}":             "Pay 0.5 JPY [half has 1 digit behind the point, JPY has 0]",
+		"Ask {ip|host} and {ip6|host}":     "Ask “10.0.200.255:80” and “[::1]:80”",
+		"Ask {number|host}":                "Ask “2130706433” [a number that programs take for an IP address]",
+		"Ask {hex|host}":                   "Ask “0x7f.1:80” [a number that programs take for an IP address]",
+		"Ask {octal|host}":                 "Ask “10.0.0.010” [a number that programs take for an IP address]",
+		"Ask {rings|host}":                 "Ask “①②⑦.①” [has signs other than a to z and digits]",
+		"Ask {percent|host}":               "Ask “good.example%2eevil.example” [has characters written by their number, as %2e for a point]",
+		"Read {back|path}":                 "Read “a\\..\\b” [has .. between backslashes, which some systems follow]",
+		"Read {coded|path}":                "Read “a/..%2f..%2fb” [has characters written by their number, as %2e for a point]",
+		"Read {hundred|path}":              "Read “a/100%/b”",
 		"Account {short|account}":          "Account “…11”",
 		"Account {payee.name|account}":     "Account “Paper & Pens Ltd.” [not written like an account number]",
 		"Set {password}":                   "Set [password is named like a secret, and is in the arguments]",
