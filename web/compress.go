@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"holdpoint/internal/fair"
 	"holdpoint/web/static"
 )
 
@@ -43,6 +44,7 @@ func (s *site) renderList(w http.ResponseWriter, r *http.Request, page templ.Com
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotRendered, err)
 	}
+	fair.Done(r.Context())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Encoding", "gzip")
 	w.WriteHeader(http.StatusOK)

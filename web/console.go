@@ -155,6 +155,7 @@ func New(c Config) (*Console, error) {
 		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure},
 		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger, drafts: c.Drafts, push: c.Push,
 		sso: c.SSO, ssoOnly: c.SSOOnly, factorRoles: c.SecondFactorRoles,
+		making:      fair.NewLimit(mostPages),
 		delegations: c.Delegations != nil, grants: c.Grants != nil, audit: c.Log != nil,
 	}
 	page := &cardHandler{site: shared, cards: c.Cards, inbox: c.Inbox, requirements: c.Requirements, prover: c.Prover, factors: c.Factors}

@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"time"
+
+	"holdpoint/internal/fair"
 )
 
 // downloadWithin bounds how long a reader may take for a page of a file.
@@ -17,7 +19,9 @@ type download struct {
 	begun       bool
 }
 
-func newDownload(w http.ResponseWriter, media, name string) *download {
+// newDownload begins the answer to r, which is no page that is made any more.
+func newDownload(w http.ResponseWriter, r *http.Request, media, name string) *download {
+	fair.Done(r.Context())
 	return &download{w: w, media: media, name: name, control: http.NewResponseController(w)}
 }
 

@@ -218,7 +218,7 @@ func periods(now time.Time, path string, chosen views.ReportForm) []views.Period
 func (h *reportHandler) listFile(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	_, since, until, err := reportForm(r.PostForm)
 	name := r.PathValue("name")
-	file := newDownload(w, "text/csv; charset=utf-8", "holdpoint-"+name+".csv")
+	file := newDownload(w, r, "text/csv; charset=utf-8", "holdpoint-"+name+".csv")
 	if err == nil {
 		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until, Person: r.PostForm.Get("person"), AtLeast: r.PostForm.Get("at_least")}, file, file.Flush)
 	}

@@ -16,6 +16,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
+	"holdpoint/internal/fair"
 	"holdpoint/web/views"
 )
 
@@ -33,6 +34,9 @@ type site struct {
 	sso          SSO    // nil where there is no single sign-on
 	ssoOnly      bool
 	factorRoles  []string // need a second factor
+	// making are the pages that are being made. One is made once what is in it is known
+	// and rendered; how fast its reader takes it is of no matter.
+	making *fair.Limit
 	// Which pages there are.
 	delegations, grants, audit, people, onCall, keys, notifications bool
 	// ruleChanges is nil where changes of the rules are proposed by command only.
@@ -40,6 +44,10 @@ type site struct {
 	// reviews may be nil: nobody reviews accesses then.
 	reviews AccessReviews
 }
+
+// mostPages bounds how many pages of one person are made at the same time; further ones
+// wait. A browser asks for a few at once, and forty would keep the gate from its work.
+const mostPages = 4
 
 // person returns the person of the request's session, or false without a live
 // one. An error means that nobody can tell, and nothing may be done.
@@ -79,6 +87,14 @@ func (s *site) signedIn(h handler) http.HandlerFunc {
 			}
 			s.fail(w, r, person, err)
 			return
+		}
+		if !unsafe(r.Method) {
+			leave, err := s.making.Wait(r.Context(), person.ID)
+			if err != nil {
+				return // the reader is gone
+			}
+			defer leave()
+			r = r.WithContext(fair.With(r.Context(), leave))
 		}
 		if err := h(w, r, person); err != nil {
 			s.fail(w, r, person, err)
@@ -167,6 +183,7 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, status int, page t
 	if err := page.Render(r.Context(), &b); err != nil {
 		return fmt.Errorf("%w: %w", errNotRendered, err)
 	}
+	fair.Done(r.Context())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // the reader is gone: there is nobody to tell

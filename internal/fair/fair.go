@@ -5,6 +5,7 @@ package fair
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -167,13 +168,16 @@ func (p *Pool) Usage() (taken int64, waiting int) {
 
 // Limit is how many of something each name may have at once. It is safe for concurrent use.
 type Limit struct {
-	most int
-	mu   sync.Mutex
-	by   map[string]int
+	most    int
+	mu      sync.Mutex
+	by      map[string]int
+	waiting map[string][]chan struct{}
 }
 
 // NewLimit returns a limit of so many for each name.
-func NewLimit(most int) *Limit { return &Limit{most: most, by: map[string]int{}} }
+func NewLimit(most int) *Limit {
+	return &Limit{most: most, by: map[string]int{}, waiting: map[string][]chan struct{}{}}
+}
 
 // Enter counts one more of name's; leave has to be called once, or more often. ok is false
 // where name has as many as it may have.
@@ -184,13 +188,63 @@ func (l *Limit) Enter(name string) (leave func(), ok bool) {
 		return nil, false
 	}
 	l.by[name]++
+	return l.leaving(name), true
+}
+
+// Wait is Enter for who would rather wait than be sent away. Those of one name come in
+// the order in which they asked. The error is that ctx ended first.
+func (l *Limit) Wait(ctx context.Context, name string) (leave func(), err error) {
+	l.mu.Lock()
+	if l.by[name] < l.most {
+		l.by[name]++
+		l.mu.Unlock()
+		return l.leaving(name), nil
+	}
+	turn := make(chan struct{})
+	l.waiting[name] = append(l.waiting[name], turn)
+	l.mu.Unlock()
+	select {
+	case <-turn:
+		return l.leaving(name), nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.waiting[name], turn); i >= 0 {
+		l.queue(name, slices.Delete(l.waiting[name], i, i+1))
+	} else {
+		l.leave(name) // its turn came as ctx ended
+	}
+	return nil, ctx.Err()
+}
+
+// leaving takes one of name's off the count, once.
+func (l *Limit) leaving(name string) func() {
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.by[name]--; l.by[name] == 0 {
-			delete(l.by, name)
-		}
-	}), true
+		l.leave(name)
+	})
+}
+
+// leave gives the place to who waits for it first, if anybody does.
+func (l *Limit) leave(name string) {
+	if turns := l.waiting[name]; len(turns) > 0 {
+		close(turns[0])
+		l.queue(name, turns[1:])
+		return
+	}
+	if l.by[name]--; l.by[name] == 0 {
+		delete(l.by, name)
+	}
+}
+
+func (l *Limit) queue(name string, turns []chan struct{}) {
+	if len(turns) == 0 {
+		delete(l.waiting, name)
+		return
+	}
+	l.waiting[name] = turns
 }
 
 type key struct{}

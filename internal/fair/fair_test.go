@@ -143,3 +143,51 @@ func TestLimit(t *testing.T) {
 		t.Error("what came back twice counts twice")
 	}
 }
+
+// Who waits comes in the order of asking, when somebody of the same name leaves, and nobody
+// is counted who gave up.
+func TestLimitWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimit(1)
+		first, err := l.Wait(t.Context(), "ada")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, err := l.Wait(t.Context(), "ben"); err != nil {
+			t.Fatal(err)
+		} else {
+			other()
+		}
+		var order []int // under ada's one place
+		var group sync.WaitGroup
+		wait := func(ctx context.Context, n int) {
+			group.Go(func() {
+				leave, err := l.Wait(ctx, "ada")
+				if err != nil {
+					return
+				}
+				order = append(order, n)
+				leave()
+				leave()
+			})
+			synctest.Wait()
+		}
+		wait(t.Context(), 1)
+		gone, cancel := context.WithCancel(t.Context())
+		wait(gone, 2)
+		wait(t.Context(), 3)
+		cancel()
+		synctest.Wait()
+		if _, ok := l.Enter("ada"); ok {
+			t.Error("somebody comes before those who wait")
+		}
+		first()
+		group.Wait()
+		if len(order) != 2 || order[0] != 1 || order[1] != 3 {
+			t.Errorf("they came as %v, want 1, 3", order)
+		}
+		if len(l.by) != 0 || len(l.waiting) != 0 {
+			t.Errorf("something stays: %v %v", l.by, l.waiting)
+		}
+	})
+}
