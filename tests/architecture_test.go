@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io"
 	"os"
 	"os/exec"
@@ -265,5 +266,79 @@ func TestEngineAndWorkflowsArePure(t *testing.T) {
 		if p.ImportPath == "holdpoint/engine" || strings.HasPrefix(p.ImportPath, "holdpoint/engine/") || p.ImportPath == "holdpoint/workflows" {
 			forbid(t, p, impure, "in a pure package")
 		}
+	}
+}
+
+// mostMethods bounds what one type does by itself, and mostWithEmbedded what it does with
+// the types of ours that it embeds. One with more is several: find where it comes apart.
+const (
+	mostMethods      = 50
+	mostWithEmbedded = 90
+)
+
+// sourceImporter checks packages of ours from their source, without the bodies of
+// functions. Of others' packages it knows nothing: what of theirs a type embeds
+// is not counted.
+type sourceImporter struct {
+	fset *token.FileSet
+	ours map[string]goPackage
+	done map[string]*types.Package
+}
+
+func (s *sourceImporter) Import(path string) (*types.Package, error) {
+	if p := s.done[path]; p != nil {
+		return p, nil
+	}
+	ours, ok := s.ours[path]
+	if !ok {
+		p := types.NewPackage(path, filepath.Base(path))
+		p.MarkComplete()
+		s.done[path] = p
+		return p, nil
+	}
+	var files []*ast.File
+	for _, name := range ours.GoFiles {
+		file, err := parser.ParseFile(s.fset, filepath.Join(ours.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	cfg := types.Config{Importer: s, IgnoreFuncBodies: true, Error: func(error) {}} // others' packages are empty here
+	p, _ := cfg.Check(path, s.fset, files, nil)
+	s.done[path] = p
+	return p, nil
+}
+
+// TestNoTypeDoesEverything counts the methods of each type.
+func TestNoTypeDoesEverything(t *testing.T) {
+	s := &sourceImporter{fset: token.NewFileSet(), ours: map[string]goPackage{}, done: map[string]*types.Package{}}
+	packages := listPackages(t)
+	for _, p := range packages {
+		s.ours[p.ImportPath] = p
+	}
+	most, embedding := 0, 0
+	for _, p := range packages {
+		checked, err := s.Import(p.ImportPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range checked.Scope().Names() {
+			declared, ok := checked.Scope().Lookup(name).(*types.TypeName)
+			if !ok || declared.IsAlias() {
+				continue
+			}
+			own, all := 0, types.NewMethodSet(types.NewPointer(declared.Type())).Len()
+			if named, ok := declared.Type().(*types.Named); ok {
+				own = named.NumMethods()
+			}
+			most, embedding = max(most, own), max(embedding, all)
+			if own > mostMethods || all > mostWithEmbedded {
+				t.Errorf("%s.%s has %d methods, %d with those that it embeds: at most %d and %d", p.ImportPath, name, own, all, mostMethods, mostWithEmbedded)
+			}
+		}
+	}
+	if most < mostMethods/2 || embedding < mostMethods {
+		t.Errorf("no type has more than %d methods, or %d with those that it embeds: are they counted?", most, embedding)
 	}
 }

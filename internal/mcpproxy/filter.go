@@ -28,7 +28,7 @@ func (p *Proxy) filtered(ctx context.Context, c *call, a *jsonrpc.Response, appr
 		if errors.As(err, &known) {
 			text += fmt.Sprintf(" (%s)", known.Code)
 		}
-		return p.result(c, text, approval)
+		return result(c, text, approval)
 	}
 	return &jsonrpc.Response{ID: a.ID, Result: kept}
 }

@@ -1,7 +1,6 @@
 package mcpproxy
 
 import (
-	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
@@ -10,15 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	holdpoint "holdpoint.example/client"
 
 	"holdpoint/engine/canon"
 )
@@ -187,56 +181,6 @@ func (k *keptTasks) forget(id string) error {
 	return k.sync()
 }
 
-// unkeep removes the file of a task that is over, as far as it can be.
-func (p *Proxy) unkeep(ctx context.Context, id string) {
-	if err := p.kept.forget(id); err != nil {
-		p.Logger.WarnContext(ctx, "a task that is over stays on the disk", "error", err)
-	}
-}
-
-// keep notes which approval a call's task waits for, or that it was accepted, for "". One that
-// cannot be kept ends with the proxy.
-func (p *Proxy) keep(ctx context.Context, c *call, approvalID string) {
-	t := c.task
-	if t == nil || t.told || p.kept == nil {
-		return
-	}
-	one := keptTask{approvalID, c.name, json.RawMessage(withoutProgress(c.params).Canonical()), t.created, t.ttl}
-	err := p.kept.write(t.id, one)
-	if err == nil && approvalID == "" {
-		err = p.kept.begin(t.id)
-	}
-	if err != nil {
-		p.Logger.WarnContext(ctx, "a task is not kept, and ends with the proxy", "error", err)
-		return
-	}
-	p.mu.Lock()
-	t.kept = true
-	p.mu.Unlock()
-}
-
-// begins says that a call's task, if it is kept, begins now. Every error means that it may
-// not run.
-func (p *Proxy) begins(ctx context.Context, c *call) error {
-	if c.task == nil {
-		return nil
-	}
-	p.mu.Lock()
-	kept := c.task.kept
-	p.mu.Unlock()
-	if !kept {
-		return nil
-	}
-	switch err := p.kept.begin(c.task.id); {
-	case errors.Is(err, fs.ErrNotExist):
-		return &refusal{text: "Not run: its task was cancelled."}
-	case err != nil:
-		p.Logger.WarnContext(ctx, "a task cannot begin", "error", err)
-		return &refusal{text: "Not run: it cannot be noted that it begins."}
-	}
-	return nil
-}
-
 // withoutProgress are a call's parameters for another host than its own, which knows nothing
 // of the first one's progressToken.
 func withoutProgress(params canon.Value) canon.Value {
@@ -256,187 +200,5 @@ func withoutProgress(params canon.Value) canon.Value {
 	return canon.Object(kept...)
 }
 
-// restore finds a task that another proxy has kept, and goes on with its approval.
-func (p *Proxy) restore(ctx context.Context, id string) {
-	one, ok := p.found(ctx, id)
-	switch {
-	case !ok:
-	case one.Approval == "":
-		p.takeUp(ctx, id, one, p.acceptedBefore)
-	default:
-		p.takeUp(ctx, id, one, func(ctx context.Context, c *call) *jsonrpc.Response { return p.goesOn(ctx, c, one.Approval) })
-	}
-}
-
-// found is a task that is kept, and whose time is not over.
-func (p *Proxy) found(ctx context.Context, id string) (one keptTask, ok bool) {
-	one, err := p.kept.read(id)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return one, false
-	case err != nil:
-		p.Logger.WarnContext(ctx, "a task that was kept cannot be read", "error", err)
-		return one, false
-	case time.Until(one.Created.Add(one.TTL)) <= 0:
-		p.unkeep(ctx, id)
-		return one, false
-	}
-	return one, true
-}
-
-// takeUp makes a task that was kept one of this proxy's, unless it is by now.
-func (p *Proxy) takeUp(ctx context.Context, id string, one keptTask, called func(context.Context, *call) *jsonrpc.Response) {
-	c, err := p.read(&jsonrpc.Request{ID: p.ownID(), Params: one.Params})
-	if err != nil {
-		p.Logger.WarnContext(ctx, "a task that was kept cannot be read", "error", err)
-		return
-	}
-	c.name = one.Name
-	t := &task{id: id, call: c, created: one.Created, updated: time.Now().UTC(), ttl: one.TTL, status: working, done: make(chan struct{}), told: true, kept: true, found: true}
-	ctx, c.cancel = context.WithCancel(ctx)
-	if err := p.add(t); err != nil {
-		c.cancel()
-		if errors.Is(err, errTaskHere) {
-			return
-		}
-		p.Logger.WarnContext(ctx, "a task that was kept does not go on", "error", err)
-		return
-	}
-	p.mu.Lock()
-	t.expiry = time.AfterFunc(time.Until(one.Created.Add(one.TTL)), func() { p.expired(t) })
-	p.mu.Unlock()
-	p.start(ctx, c, called)
-}
-
 // errBegun says why a task is not cancelled.
 var errBegun = errors.New("the task is over already, or its call has begun: its result says what became of it")
-
-// cancelKept answers tasks/cancel for a task that another proxy has kept. One whose call has
-// begun is not cancelled: what has run is told as that.
-func (p *Proxy) cancelKept(ctx context.Context, r *jsonrpc.Request, id string) {
-	one, ok := p.found(ctx, id)
-	if ok {
-		switch err := p.cancelUnlessBegun(ctx, id, one); {
-		case errors.Is(err, errBegun):
-			p.restore(ctx, id)
-			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidParams, err.Error()))
-			return
-		case err != nil:
-			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, err.Error()))
-			return
-		}
-		p.takeUp(ctx, id, one, func(ctx context.Context, c *call) *jsonrpc.Response {
-			<-ctx.Done()
-			return p.refused(ctx, c, context.Cause(ctx))
-		})
-	}
-	p.mu.Lock()
-	at := slices.IndexFunc(p.tasks, func(t *task) bool { return t.id == id })
-	if at < 0 {
-		p.mu.Unlock()
-		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidParams, unknownTask))
-		return
-	}
-	p.cancelTask(ctx, r, p.tasks[at])
-}
-
-// cancelUnlessBegun cancels a task that is kept, for all proxies. Every error is for the host.
-func (p *Proxy) cancelUnlessBegun(ctx context.Context, id string, one keptTask) error {
-	if one.Approval == "" {
-		return errBegun
-	}
-	a, err := p.Gate.get(ctx, one.Approval)
-	switch {
-	case err != nil:
-		return errors.New("it is not cancelled: Holdpoint could not be asked whether its call has begun")
-	case a.Status != holdpoint.Pending && (a.Status != holdpoint.Approved || a.Execution != "none"):
-		return errBegun
-	}
-	if err := p.kept.cancel(id); err != nil && !errors.Is(err, errBegun) {
-		p.Logger.WarnContext(ctx, "a task cannot be cancelled", "error", err)
-		return errors.New("it is not cancelled: that cannot be noted")
-	} else if err != nil {
-		return err
-	}
-	return nil
-}
-
-// goesOn is the answer to a call whose task was kept: it runs by the approval that it waited
-// for, or not at all.
-func (p *Proxy) goesOn(ctx context.Context, c *call, approvalID string) *jsonrpc.Response {
-	a, err := p.approved(ctx, c, approvalID)
-	if err != nil {
-		return p.refused(ctx, c, err)
-	}
-	// The tool may have become another since it was called.
-	def, err := p.definitionOf(ctx, c)
-	if err != nil {
-		return p.refused(ctx, c, err)
-	}
-	if p.callName(c.tool, c.arguments, def) != c.name {
-		return p.refused(ctx, c, p.changed(c))
-	}
-	allowed, err := p.redeem(ctx, c, a)
-	if err != nil {
-		return p.refused(ctx, c, err)
-	}
-	return p.run(ctx, c, allowed)
-}
-
-// approved waits for an approval, and is it when its call may run now. Every error means
-// that it may not.
-func (p *Proxy) approved(ctx context.Context, c *call, id string) (*holdpoint.Approval, error) {
-	now, err := p.Gate.get(ctx, id)
-	var problem *holdpoint.Problem
-	if errors.As(err, &problem) && problem.Status == http.StatusNotFound {
-		return nil, &refusal{approval: id, text: "Not run: Holdpoint does not know its approval any more (" + id + "). Call the tool again if it is still wanted."}
-	}
-	a := &now
-	if err != nil || a.Status == holdpoint.Pending { // an outage is waited through
-		a.ID = id
-		if a, err = p.await(ctx, c, a); err != nil {
-			return nil, err
-		}
-	}
-	p.settled(c)
-	p.linkOver(ctx, a.ID)
-	switch {
-	case a.Status != holdpoint.Approved:
-		return nil, ended(a)
-	case a.Execution == "none":
-		return a, nil
-	}
-	return nil, p.elsewhere(ctx, c, a, begun(a))
-}
-
-// elsewhere is what became of a call that another proxy has begun, or may have: a task waits
-// for it. Where that cannot be had it is what is known now.
-func (p *Proxy) elsewhere(ctx context.Context, c *call, a *holdpoint.Approval, known *refusal) *refusal {
-	if c.task == nil {
-		return known
-	}
-	ctx, stop := p.waiting(ctx, c.task.ttl)
-	defer stop()
-	now, err := p.Gate.get(ctx, a.ID)
-	for err == nil && now.Execution == "redeemed" {
-		p.waits(c, "The call has begun elsewhere, and it is not known yet what became of it: "+now.Links.Review)
-		if now, err = p.Gate.Client.Await(ctx, a.ID); err == nil && now.Execution == "redeemed" { // Holdpoint holds its answer until it has changed
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-				return known
-			}
-		}
-	}
-	if err != nil || now.Execution != "succeeded" && now.Execution != "failed" {
-		return known
-	}
-	p.settled(c)
-	return hasRun(&now)
-}
-
-// acceptedBefore is the answer to a call whose task was accepted without people, by a proxy
-// that has ended.
-func (p *Proxy) acceptedBefore(_ context.Context, c *call) *jsonrpc.Response {
-	return p.result(c, "It is not known whether the tool had its effect: the call was accepted, and the proxy that ran it has ended, or still runs it. Do not call it again before you know.", "")
-}

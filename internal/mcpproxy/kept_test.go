@@ -219,7 +219,7 @@ func TestKeptTaskEnds(t *testing.T) {
 		t.Errorf("kept are %s", files)
 	}
 	one := keptTask{Approval: a.ID, Params: []byte(`{"name":"pay"}`), TTL: 1}
-	if err := k.proxy.kept.write("AAAA", one); err != nil {
+	if err := k.proxy.calls.kept.write("AAAA", one); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.about("tasks/get", "AAAA"); err == nil || len(k.files()) != 0 {

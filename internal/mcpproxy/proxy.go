@@ -23,10 +23,7 @@ package mcpproxy
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -91,36 +88,14 @@ func CheckName(name string) error {
 // Proxy is one conversation of a host with a server.
 type Proxy struct {
 	Config
-	host, server sdk.Connection
-	own          string // begins the ids of the proxy's own requests
+	host      *hostSide
+	server    *serverSide
+	tools     *toolList
+	approvals *approvals
+	calls     *openCalls
 
-	// patient ends when nobody will wait for people any more, gone when the server
-	// answers nothing any more.
-	patient, gone chan struct{}
-	work          sync.WaitGroup // calls, until they are reported
-
-	mu    sync.Mutex
-	count int
-	open  map[jsonrpc.ID]*exchange
-	calls map[jsonrpc.ID]*call
-	defs  map[string]definition // what the server last said of its tools; nil when that has to be asked
-	// changes counts how often the server said that its tools are others.
-	changes int
-	asked   map[string]string // approvals that the host was told to come back for, by their call's name
-	doubts  map[string]string // approvals by which another proxy runs a call, or may, by the call's name
-
-	offersTasks bool // the conversation's version has them
-	tasks       []*task
-	kept        *keptTasks                        // nil where tasks end with the proxy
-	results     map[jsonrpc.ID]context.CancelFunc // requests that wait for a task's result
-	opensLinks  bool                              // the host shows addresses to its user
-	links       map[string]*link                  // that it was asked to show, by approval
-}
-
-// exchange is a request that the server has got and not answered.
-type exchange struct {
-	method string
-	answer chan *jsonrpc.Response // nil: the host's own request, whose answer passes
+	patient chan struct{}  // closed when nobody will wait for people any more
+	work    sync.WaitGroup // calls, until they are reported
 }
 
 // New returns a proxy between two connections.
@@ -131,19 +106,14 @@ func New(cfg Config, host, server sdk.Connection) (*Proxy, error) {
 	if err := CheckName(cfg.Name); err != nil {
 		return nil, err
 	}
-	var kept *keptTasks
-	if cfg.Tasks != "" {
-		var err error
-		if kept, err = keepTasks(cfg.Tasks, cfg.Gate.Client.Key); err != nil {
-			cfg.Logger.Warn("tasks end with the proxy", "error", err)
-		}
+	own := newIDs()
+	p := &Proxy{
+		Config: cfg, host: newHostSide(host, own), server: newServerSide(server, own),
+		approvals: newApprovals(cfg), patient: make(chan struct{}),
 	}
-	return &Proxy{
-		Config: cfg, kept: kept, host: host, server: server, own: "holdpoint-" + rand.Text() + "-",
-		patient: make(chan struct{}), gone: make(chan struct{}),
-		open: map[jsonrpc.ID]*exchange{}, calls: map[jsonrpc.ID]*call{}, asked: map[string]string{}, doubts: map[string]string{},
-		results: map[jsonrpc.ID]context.CancelFunc{}, links: map[string]*link{},
-	}, nil
+	p.calls = newOpenCalls(cfg, p.host, p.server)
+	p.tools = &toolList{name: cfg.Name, server: p.server, pins: cfg.Pins, logger: cfg.Logger, tasks: p.calls.mayBeTasks}
+	return p, nil
 }
 
 // ErrServerEnded is returned when the server ended while the host was there.
@@ -170,8 +140,10 @@ func (p *Proxy) Run(ctx context.Context) error {
 	select {
 	case <-serverEnded:
 		close(p.patient)
-		close(p.gone)
-		p.abandon(ctx)
+		close(p.server.gone)
+		for _, id := range p.server.unanswered() {
+			p.host.send(ctx, failure(id, jsonrpc.CodeInternalError, "the server has ended"))
+		}
 		finished(reportWithin)
 		return ErrServerEnded
 	case <-hostEnded:
@@ -179,36 +151,15 @@ func (p *Proxy) Run(ctx context.Context) error {
 	}
 	close(p.patient)
 	finished(drainWithin)
-	close(p.gone)
+	close(p.server.gone)
 	finished(reportWithin)
 	return nil
-}
-
-// abandon answers what the host has asked and the server will not answer.
-func (p *Proxy) abandon(ctx context.Context) {
-	p.mu.Lock()
-	var left []jsonrpc.ID
-	for id, e := range p.open {
-		if e.answer == nil {
-			left = append(left, id)
-		}
-	}
-	p.mu.Unlock()
-	for _, id := range left {
-		p.toHost(ctx, failure(id, jsonrpc.CodeInternalError, "the server has ended"))
-	}
 }
 
 // failure is an answer with an error.
 func failure(id jsonrpc.ID, code int64, message string) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: code, Message: message}}
 }
-
-// toHost sends a message to the host. One that has gone needs none.
-func (p *Proxy) toHost(ctx context.Context, m jsonrpc.Message) { _ = p.host.Write(ctx, m) }
-
-// toServer sends a message to the server, whose end is seen where it is read.
-func (p *Proxy) toServer(ctx context.Context, m jsonrpc.Message) { _ = p.server.Write(ctx, m) }
 
 func (p *Proxy) fromHost(ctx context.Context) {
 	for {
@@ -218,8 +169,8 @@ func (p *Proxy) fromHost(ctx context.Context) {
 		}
 		switch m := m.(type) {
 		case *jsonrpc.Response:
-			if !p.answersOwn(m) {
-				p.toServer(ctx, m)
+			if !p.host.answersOwn(m) {
+				p.server.send(ctx, m)
 			}
 		case *jsonrpc.Request:
 			if m.IsCall() {
@@ -233,35 +184,25 @@ func (p *Proxy) fromHost(ctx context.Context) {
 
 // requested handles a request of the host's.
 func (p *Proxy) requested(ctx context.Context, r *jsonrpc.Request) {
-	p.mu.Lock()
-	_, open := p.open[r.ID]
-	_, called := p.calls[r.ID]
-	_, waiting := p.results[r.ID]
-	tasks := p.offersTasks
-	p.mu.Unlock()
 	switch {
-	case open || called || waiting:
-		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidRequest, "this id is that of a request that is not answered yet"))
+	case p.server.has(r.ID) || p.calls.has(r.ID):
+		p.host.send(ctx, failure(r.ID, jsonrpc.CodeInvalidRequest, "this id is that of a request that is not answered yet"))
 	case r.Method == "tools/call":
 		p.begin(ctx, r)
 	case r.Method == "tools/list":
-		p.work.Go(func() { p.list(ctx, r) })
-	case strings.HasPrefix(r.Method, "tasks/") && tasks:
+		p.work.Go(func() { p.host.send(ctx, p.tools.list(ctx, r)) })
+	case strings.HasPrefix(r.Method, "tasks/") && p.calls.mayBeTasks():
 		p.tasked(ctx, r)
 	case strings.HasPrefix(r.Method, "tools/"), strings.HasPrefix(r.Method, "tasks/"), r.Method == "server/discover":
 		// What is not known here may run a tool. Without server/discover a host falls
 		// back on initialize, and on versions in which a call is one request.
-		p.toHost(ctx, failure(r.ID, jsonrpc.CodeMethodNotFound, "the proxy does not offer "+r.Method))
+		p.host.send(ctx, failure(r.ID, jsonrpc.CodeMethodNotFound, "the proxy does not offer "+r.Method))
 	default:
 		if r.Method == "initialize" {
-			p.met(r.Params)
+			p.host.met(r.Params)
 		}
-		p.mu.Lock()
-		p.open[r.ID] = &exchange{method: r.Method}
-		p.mu.Unlock()
-		if err := p.server.Write(ctx, r); err != nil {
-			p.answered(r.ID)
-			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, "the server cannot be reached"))
+		if p.server.pass(ctx, r) != nil {
+			p.host.send(ctx, failure(r.ID, jsonrpc.CodeInternalError, "the server cannot be reached"))
 		}
 	}
 }
@@ -273,37 +214,10 @@ func (p *Proxy) notified(ctx context.Context, r *jsonrpc.Request) {
 		p.Logger.WarnContext(ctx, "the host calls a tool by a notification: it is dropped", "method", r.Method)
 		return
 	}
-	if r.Method == "notifications/cancelled" && p.cancelled(r.Params) {
+	if r.Method == "notifications/cancelled" && p.calls.cancelled(r.Params) {
 		return
 	}
-	p.toServer(ctx, r)
-}
-
-// cancelled ends the wait of a call or for a task's result, and reports whether the server
-// need not know.
-func (p *Proxy) cancelled(params json.RawMessage) bool {
-	var about struct {
-		ID any `json:"requestId"`
-	}
-	if json.Unmarshal(params, &about) != nil {
-		return false
-	}
-	id, err := jsonrpc.MakeID(about.ID)
-	if err != nil {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if stop := p.results[id]; stop != nil {
-		stop()
-		return true
-	}
-	c, ok := p.calls[id]
-	if !ok {
-		return false
-	}
-	c.cancel()
-	return !c.running
+	p.server.send(ctx, r)
 }
 
 func (p *Proxy) fromServer(ctx context.Context) {
@@ -315,11 +229,11 @@ func (p *Proxy) fromServer(ctx context.Context) {
 		switch m := m.(type) {
 		case *jsonrpc.Request:
 			if m.Method == "notifications/tools/list_changed" {
-				p.forget()
+				p.tools.forget()
 			}
-			p.toHost(ctx, m)
+			p.host.send(ctx, m)
 		case *jsonrpc.Response:
-			e := p.answered(m.ID)
+			e := p.server.answered(m.ID)
 			if u := (*unreached)(nil); errors.As(m.Error, &u) {
 				p.Logger.WarnContext(ctx, "the server cannot be reached", "error", u.cause)
 			}
@@ -330,60 +244,10 @@ func (p *Proxy) fromServer(ctx context.Context) {
 			case e.answer != nil:
 				e.answer <- m
 			case e.method == "initialize":
-				p.toHost(ctx, p.introduced(m))
+				p.host.send(ctx, p.calls.introduced(m))
 			default:
-				p.toHost(ctx, m)
+				p.host.send(ctx, m)
 			}
 		}
 	}
-}
-
-// answered takes a request from those that the server has not answered; nil if it
-// is none of them.
-func (p *Proxy) answered(id jsonrpc.ID) *exchange {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e := p.open[id]
-	delete(p.open, id)
-	return e
-}
-
-// errGone says that the server will not answer any more.
-var errGone = errors.New("the server has ended, or its answer was not waited for")
-
-// ask sends the server a request and waits for its answer, as long as ctx and the
-// server last.
-func (p *Proxy) ask(ctx context.Context, r *jsonrpc.Request) (*jsonrpc.Response, error) {
-	e := &exchange{method: r.Method, answer: make(chan *jsonrpc.Response, 1)}
-	p.mu.Lock()
-	p.open[r.ID] = e
-	p.mu.Unlock()
-	if err := p.server.Write(ctx, r); err != nil {
-		p.answered(r.ID)
-		return nil, err
-	}
-	select {
-	case a := <-e.answer:
-		return a, nil
-	case <-p.gone:
-		return nil, errGone
-	case <-ctx.Done():
-		p.answered(r.ID)
-		return nil, context.Cause(ctx)
-	}
-}
-
-// ownID is the id of a request of the proxy's own.
-func (p *Proxy) ownID() jsonrpc.ID {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.count++
-	id, _ := jsonrpc.MakeID(fmt.Sprint(p.own, p.count)) // a text always is one
-	return id
-}
-
-// isOwn reports whether a request with this id was the proxy's own.
-func (p *Proxy) isOwn(id jsonrpc.ID) bool {
-	text, _ := id.Raw().(string)
-	return strings.HasPrefix(text, p.own)
 }

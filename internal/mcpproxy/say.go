@@ -15,21 +15,41 @@ import (
 	"holdpoint/engine"
 )
 
+// begun is the answer to an approved call that has begun, here before a crash or in another
+// host, and may have had its effect.
+func begun(a *holdpoint.Approval) *refusal {
+	return &refusal{approval: a.ID, text: "Not run: this very call was approved and begun before, and nobody knows what became of it (" + a.ID +
+		"). It is not run again until that is on record: " + a.Links.Review}
+}
+
+// unclear is the answer to an approved call of which it is not known whether another proxy
+// runs it.
+func unclear(a *holdpoint.Approval) *refusal {
+	return &refusal{approval: a.ID, text: "Not run here: it was approved (" + a.ID + "), but Holdpoint did not say that it may run now, and it may have been run elsewhere by the same approval. " +
+		"Call the tool again with the same arguments to find out; do not do the same by other means: " + a.Links.Review}
+}
+
+// hasRun is the answer to a call that has run by its approval, and whose result is elsewhere.
+func hasRun(a *holdpoint.Approval) *refusal {
+	return &refusal{approval: a.ID, text: "Not run again: this very call has run, and " + a.Execution + " (" + a.ID +
+		"). What the tool answered is not known here. Call the tool again only if it is wanted once more."}
+}
+
 // refused is the answer to a call that did not run.
 func (p *Proxy) refused(ctx context.Context, c *call, err error) *jsonrpc.Response {
 	var known *refusal
 	var problem *holdpoint.Problem
 	switch {
 	case errors.As(err, &known):
-		return p.result(c, known.text, known.approval)
+		return result(c, known.text, known.approval)
 	case ctx.Err() != nil:
-		return p.result(c, "Not run: the call was cancelled.", "")
+		return result(c, "Not run: the call was cancelled.", "")
 	case errors.As(err, &problem):
 		text := fmt.Sprintf("Not run: nothing has been granted. %s (%s)", problem.Detail, problem.Code)
 		if problem.RetryAfter > 0 {
 			text += fmt.Sprintf(" Try again after %d seconds.", int(problem.RetryAfter.Seconds()))
 		}
-		return p.result(c, text, "")
+		return result(c, text, "")
 	}
 	p.Logger.WarnContext(ctx, "a call was not permitted", "tool", ToolName(p.Name, c.tool), "error", err)
 	var unreachable *holdpoint.Unreachable
@@ -37,11 +57,11 @@ func (p *Proxy) refused(ctx context.Context, c *call, err error) *jsonrpc.Respon
 	if errors.As(err, &unreachable) || errors.As(err, &address) {
 		err = errUnreachable // theirs have the address in them
 	}
-	return p.result(c, "Not run: nothing has been granted, because Holdpoint could not be asked. Try again later. ("+err.Error()+")", "")
+	return result(c, "Not run: nothing has been granted, because Holdpoint could not be asked. Try again later. ("+err.Error()+")", "")
 }
 
 // result is a tool's result that says why it did not run.
-func (p *Proxy) result(c *call, text, approval string) *jsonrpc.Response {
+func result(c *call, text, approval string) *jsonrpc.Response {
 	out := struct {
 		Content []block           `json:"content"`
 		IsError bool              `json:"isError"`
@@ -155,35 +175,4 @@ func withEdit(a *jsonrpc.Response, allowed permission) *jsonrpc.Response {
 		return a
 	}
 	return &jsonrpc.Response{ID: a.ID, Result: changed}
-}
-
-// progressEvery is how often a host is told that a call waits: hosts that count
-// silence count from the last time.
-const progressEvery = 5 * time.Second
-
-// tellWaiting tells who looks at a call's task that it waits for people, and a host that
-// asked for it, now and
-// every few seconds until ctx ends. The steps are small, so that whatever the server
-// counts itself comes after them.
-func (p *Proxy) tellWaiting(ctx context.Context, c *call, a *holdpoint.Approval) {
-	says := "Waiting for people to decide: " + a.Links.Review
-	p.waits(c, says)
-	if c.progress.IsNull() {
-		return
-	}
-	go func() {
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
-		for n := 1; ctx.Err() == nil; n++ {
-			params := map[string]any{"progressToken": json.RawMessage(c.progress.Canonical()), "progress": float64(n) / 1e6, "message": says}
-			if c.task != nil {
-				params["_meta"] = c.task.meta()
-			}
-			p.notify(ctx, "notifications/progress", params)
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-			}
-		}
-	}()
 }

@@ -196,7 +196,7 @@ func TestTask(t *testing.T) {
 		t.Errorf("progress says %s", says)
 	}
 	for _, answer := range []string{`{"action":"accept","content":{"approve":true}}`, `{"action":"decline"}`} {
-		id, _ := jsonrpc.MakeID(w.proxy.own + "99")
+		id, _ := jsonrpc.MakeID(w.proxy.host.ids.prefix + "99")
 		for _, l := range w.proxyLinks() {
 			id = l.request
 		}
@@ -284,10 +284,10 @@ func mustMarshal(t *testing.T, v any) []byte {
 }
 
 func (w *workshop) proxyLinks() map[string]*link {
-	w.proxy.mu.Lock()
-	defer w.proxy.mu.Unlock()
+	w.proxy.host.mu.Lock()
+	defer w.proxy.host.mu.Unlock()
 	all := map[string]*link{}
-	for id, l := range w.proxy.links {
+	for id, l := range w.proxy.host.links {
 		all[id] = l
 	}
 	return all
@@ -386,11 +386,11 @@ func TestManyTasks(t *testing.T) {
 	h := w.tasking(tasksVersion, `{}`, nil)
 	first := h.begin("pay", `{}`, `{}`)
 	h.result(first.TaskID)
-	w.proxy.mu.Lock()
-	for len(w.proxy.tasks) < maxTasks {
-		w.proxy.tasks = append(w.proxy.tasks, &task{id: fmt.Sprint(len(w.proxy.tasks)), status: working, call: &call{}})
+	w.proxy.calls.mu.Lock()
+	for len(w.proxy.calls.tasks) < maxTasks {
+		w.proxy.calls.tasks = append(w.proxy.calls.tasks, &task{id: fmt.Sprint(len(w.proxy.calls.tasks)), status: working, call: &call{}})
 	}
-	w.proxy.mu.Unlock()
+	w.proxy.calls.mu.Unlock()
 	seen, cursor := 0, ""
 	for {
 		a := h.do("tasks/list", `{"cursor":"`+cursor+`"}`)
@@ -414,11 +414,11 @@ func TestManyTasks(t *testing.T) {
 		t.Error("the oldest task has not made room")
 	}
 	h.result(h.begin("pay", `{"n":2}`, `{}`).TaskID) // in the room of the one before
-	w.proxy.mu.Lock()
-	for _, t := range w.proxy.tasks {
+	w.proxy.calls.mu.Lock()
+	for _, t := range w.proxy.calls.tasks {
 		t.answer = nil
 	}
-	w.proxy.mu.Unlock()
+	w.proxy.calls.mu.Unlock()
 	if a := h.do("tools/call", `{"name":"pay","task":{}}`); a.Error == nil || !strings.Contains(a.Error.Error(), "too many") {
 		t.Errorf("%s, %v", a.Result, a.Error)
 	}

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -58,8 +60,23 @@ type page struct {
 	next    string
 }
 
+// toolList is what the server says of its tools, held against what an operator has accepted.
+type toolList struct {
+	name   string // the operator's name for the server
+	server *serverSide
+	pins   *Pins
+	logger *slog.Logger
+	// tasks reports whether the host may call tools as tasks.
+	tasks func() bool
+
+	mu   sync.Mutex
+	defs map[string]definition // what the server last said of its tools; nil when that has to be asked
+	// changes counts how often the server said that its tools are others.
+	changes int
+}
+
 // readPage reads a page of tools. What cannot be read, or is there twice, is left out.
-func (p *Proxy) readPage(ctx context.Context, a *jsonrpc.Response) (page, error) {
+func (l *toolList) readPage(ctx context.Context, a *jsonrpc.Response) (page, error) {
 	var got page
 	var raw []json.RawMessage
 	if a.Error != nil {
@@ -83,7 +100,7 @@ func (p *Proxy) readPage(ctx context.Context, a *jsonrpc.Response) (page, error)
 			err = errors.New("it is there twice")
 		}
 		if err != nil {
-			p.Logger.WarnContext(ctx, "a tool of the server is left out", "error", err)
+			l.logger.WarnContext(ctx, "a tool of the server is left out", "error", err)
 			continue
 		}
 		seen[t.name] = true
@@ -94,11 +111,11 @@ func (p *Proxy) readPage(ctx context.Context, a *jsonrpc.Response) (page, error)
 }
 
 // forget has the tools asked for again before the next call.
-func (p *Proxy) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.defs = nil
-	p.changes++
+func (l *toolList) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.defs = nil
+	l.changes++
 }
 
 // maxPages bounds a list of tools.
@@ -113,32 +130,32 @@ const maxLists = 5
 
 // learn asks the server for all of its tools, unless it is known what it said last.
 // The first time, when nothing is pinned yet, they are what is pinned.
-func (p *Proxy) learn(ctx context.Context) error {
+func (l *toolList) learn(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, gateWithin)
 	defer stop()
 	var err error
 	for range maxLists {
-		if err = p.learnOnce(ctx); !errors.Is(err, errChanged) {
+		if err = l.learnOnce(ctx); !errors.Is(err, errChanged) {
 			return err
 		}
 	}
 	return err
 }
 
-func (p *Proxy) learnOnce(ctx context.Context) error {
-	p.mu.Lock()
-	known, since := p.defs != nil, p.changes
-	p.mu.Unlock()
+func (l *toolList) learnOnce(ctx context.Context) error {
+	l.mu.Lock()
+	known, since := l.defs != nil, l.changes
+	l.mu.Unlock()
 	if known {
 		return nil
 	}
 	defs, all, params := map[string]definition{}, []tool{}, json.RawMessage(`{}`)
 	for range maxPages {
-		a, err := p.ask(ctx, &jsonrpc.Request{ID: p.ownID(), Method: "tools/list", Params: params})
+		a, err := l.server.ask(ctx, &jsonrpc.Request{ID: l.server.ids.next(), Method: "tools/list", Params: params})
 		if err != nil {
 			return fmt.Errorf("list the server's tools: %w", err)
 		}
-		got, err := p.readPage(ctx, a)
+		got, err := l.readPage(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -149,18 +166,18 @@ func (p *Proxy) learnOnce(ctx context.Context) error {
 			}
 		}
 		if got.next == "" {
-			if p.changedSince(since) {
+			if l.changedSince(since) {
 				return errChanged // nothing of it is pinned
 			}
-			if err := p.hold(ctx, all, true); err != nil {
+			if err := l.hold(ctx, all, true); err != nil {
 				return err
 			}
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if p.changes != since {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.changes != since {
 				return errChanged
 			}
-			p.defs = defs
+			l.defs = defs
 			return nil
 		}
 		if params, err = json.Marshal(map[string]string{"cursor": got.next}); err != nil {
@@ -170,92 +187,89 @@ func (p *Proxy) learnOnce(ctx context.Context) error {
 	return errors.New("the server's list of tools does not end")
 }
 
-func (p *Proxy) changedSince(changes int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.changes != changes
+func (l *toolList) changedSince(changes int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changes != changes
 }
 
 // hold compares tools with what is pinned, and says which of them are held back.
-func (p *Proxy) hold(ctx context.Context, tools []tool, all bool) error {
-	newly, err := p.Pins.see(tools, all)
+func (l *toolList) hold(ctx context.Context, tools []tool, all bool) error {
+	newly, err := l.pins.see(tools, all)
 	for _, name := range newly {
-		p.Logger.WarnContext(ctx, "a tool is held back: its description is not the one that was accepted",
-			"tool", ToolName(p.Name, name), "accept", "holdpoint mcp-proxy accept --pins "+p.Pins.Path+" "+name)
+		l.logger.WarnContext(ctx, "a tool is held back: its description is not the one that was accepted",
+			"tool", ToolName(l.name, name), "accept", "holdpoint mcp-proxy accept --pins "+l.pins.Path+" "+name)
 	}
 	return err
 }
 
 // definitionOf is the tool's definition, which the server gives now and an operator
 // has accepted. The error is for the model.
-func (p *Proxy) definitionOf(ctx context.Context, c *call) (definition, error) {
-	if err := p.learn(ctx); err != nil {
+func (l *toolList) definitionOf(ctx context.Context, tool string) (definition, error) {
+	if err := l.learn(ctx); err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	def, listed := p.defs[c.tool]
-	p.mu.Unlock()
+	l.mu.Lock()
+	def, listed := l.defs[tool]
+	l.mu.Unlock()
 	if !listed {
 		return nil, &refusal{text: "Not run: the server does not list such a tool, or its description cannot be read."}
 	}
-	accepted, err := p.Pins.accepted(c.tool)
+	accepted, err := l.pins.accepted(tool)
 	if err != nil {
 		return nil, err
 	}
 	if string(accepted) != string(def) {
-		return nil, p.changed(c)
+		return nil, l.changed(tool)
 	}
 	return def, nil
 }
 
 // changed refuses a call of a tool that is described otherwise than it was accepted
 // for this call.
-func (p *Proxy) changed(c *call) *refusal {
-	return &refusal{text: "Not run: the server has changed what it says of this tool, and no operator has accepted that. Tell the user; an operator looks at it with: holdpoint mcp-proxy accept --pins " + p.Pins.Path + " " + c.tool}
+func (l *toolList) changed(tool string) *refusal {
+	return &refusal{text: "Not run: the server has changed what it says of this tool, and no operator has accepted that. Tell the user; an operator looks at it with: holdpoint mcp-proxy accept --pins " + l.pins.Path + " " + tool}
 }
 
 // list answers the host's tools/list: each tool as it was accepted, and none that
 // was not. When nothing is held back the server's answer passes as it is.
-func (p *Proxy) list(ctx context.Context, r *jsonrpc.Request) {
-	if err := p.learn(ctx); err != nil {
-		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, "the tools cannot be listed: "+err.Error()))
-		return
+func (l *toolList) list(ctx context.Context, r *jsonrpc.Request) *jsonrpc.Response {
+	if err := l.learn(ctx); err != nil {
+		return failure(r.ID, jsonrpc.CodeInternalError, "the tools cannot be listed: "+err.Error())
 	}
-	a, err := p.ask(ctx, r)
+	a, err := l.server.ask(ctx, r)
 	if err != nil {
-		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, "the server cannot be reached"))
-		return
+		return failure(r.ID, jsonrpc.CodeInternalError, "the server cannot be reached")
 	}
 	if a.Error != nil {
-		p.toHost(ctx, a)
-		return
+		return a
 	}
-	if a, err = p.shown(ctx, a); err != nil {
-		a = failure(r.ID, jsonrpc.CodeInternalError, "the tools cannot be listed: "+err.Error())
+	if a, err = l.shown(ctx, a); err != nil {
+		return failure(r.ID, jsonrpc.CodeInternalError, "the tools cannot be listed: "+err.Error())
 	}
-	p.toHost(ctx, a)
+	return a
 }
 
 // shown is a page of tools as the host may see it.
-func (p *Proxy) shown(ctx context.Context, a *jsonrpc.Response) (*jsonrpc.Response, error) {
-	got, err := p.readPage(ctx, a)
+func (l *toolList) shown(ctx context.Context, a *jsonrpc.Response) (*jsonrpc.Response, error) {
+	got, err := l.readPage(ctx, a)
 	if err == nil {
-		err = p.hold(ctx, got.tools, false)
+		err = l.hold(ctx, got.tools, false)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	tasks := p.offersTasks
+	tasks := l.tasks()
+	l.mu.Lock()
 	for _, t := range got.tools {
-		if p.defs != nil {
-			p.defs[t.name] = t.definition
+		if l.defs != nil {
+			l.defs[t.name] = t.definition
 		}
 	}
-	p.mu.Unlock()
+	l.mu.Unlock()
 	shown, same := []json.RawMessage{}, got.raw == len(got.tools) && !tasks
 	for _, t := range got.tools {
-		accepted, err := p.Pins.accepted(t.name)
+		accepted, err := l.pins.accepted(t.name)
 		switch {
 		case err != nil:
 			return nil, err
