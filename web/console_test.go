@@ -351,6 +351,16 @@ func TestCrossOrigin(t *testing.T) {
 	c.do("POST", "/logout", url.Values{}, "Sec-Fetch-Site", "", "Origin", c.url).want(t, http.StatusSeeOther)
 }
 
+// Under TLS a form of a page that came without it is another origin's, on the same host, too.
+func TestCrossOriginUnderTLS(t *testing.T) {
+	c := start(t, func(c *Config) { c.Secure = true }).signIn("ada@example.com")
+	plain := strings.Replace(c.url, "https:", "http:", 1)
+	for _, origin := range []string{plain, strings.Replace(plain, "http:", "HTTP:", 1)} {
+		c.do("POST", "/logout", url.Values{}, "Sec-Fetch-Site", "", "Origin", origin).want(t, http.StatusForbidden, "This request was refused")
+	}
+	c.do("POST", "/logout", url.Values{}, "Sec-Fetch-Site", "", "Origin", c.url).want(t, http.StatusSeeOther)
+}
+
 func TestHosts(t *testing.T) {
 	h := Guard(http.NotFoundHandler(), GuardConfig{Hosts: []string{"localhost", "127.0.0.1", "::1"}})
 	for host, want := range map[string]int{

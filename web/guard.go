@@ -53,7 +53,7 @@ func Guard(next http.Handler, c GuardConfig) http.Handler {
 			return
 		}
 		err := crossOrigin.Check(r)
-		if err != nil || hasSessionCookie(r) && (unsafe(r.Method) && withoutOrigin(r) || strings.HasPrefix(r.URL.Path, "/v1/") && fromAnotherSite(r)) {
+		if err != nil || c.Secure && unsafe(r.Method) && fromPlain(r) || hasSessionCookie(r) && (unsafe(r.Method) && withoutOrigin(r) || strings.HasPrefix(r.URL.Path, "/v1/") && fromAnotherSite(r)) {
 			logger.WarnContext(r.Context(), "cross-origin request refused", "method", r.Method)
 			refuse(w, r, http.StatusForbidden, "cross_origin", "This request did not come from a page of this server, so nothing was done.")
 			return
@@ -92,6 +92,12 @@ func secureHeaders(h http.Header, secure bool) {
 
 func unsafe(method string) bool {
 	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+}
+
+// fromPlain reports whether a page that came without TLS sent the request: whoever is on the
+// way can have written it, whatever its host.
+func fromPlain(r *http.Request) bool {
+	return len(r.Header.Get("Origin")) >= len("http:") && strings.EqualFold(r.Header.Get("Origin")[:len("http:")], "http:")
 }
 
 // withoutOrigin reports whether the request says nothing of where it comes from.
