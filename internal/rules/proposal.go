@@ -111,7 +111,11 @@ func (k *Keeper) prepared(ctx context.Context, p Proposal) (gate.RuleChangeReque
 	if err != nil {
 		return none, err
 	}
-	signedBy, err := k.allowed(in)(store.Replacing{Former: former.Body, Signing: signing})
+	back, err := k.Store.Rules.WasInForce(ctx, p.Kind, in.Digest())
+	if err != nil {
+		return none, err
+	}
+	signedBy, err := k.allowed(in)(store.Replacing{Former: former.Body, Back: back, Signing: signing})
 	if err != nil {
 		return none, err
 	}

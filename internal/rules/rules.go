@@ -257,6 +257,9 @@ func (k *Keeper) allowed(in incoming) func(store.Replacing) ([]string, error) {
 		if err := newer(in.bundle, r.Former); err != nil {
 			return nil, err
 		}
+		if r.Back && r.Rule != nil {
+			return nil, fmt.Errorf("%w: it was in force before and was replaced; where people sign policies, it comes back with a newer version only", ErrOlder)
+		}
 		return Signed(in.bundle, k.Environment, r.Signing)
 	}
 }

@@ -288,7 +288,10 @@ func TestForgedSignatures(t *testing.T) {
 	if _, err := conn.Exec(ctx, `CREATE TEMPORARY TABLE policy_signers (fingerprint text, person_id text, revoked_at timestamptz)`); err == nil {
 		t.Error("a table stands in front of ours")
 	}
-	for name, keys := range map[string][]string{"nobody": nil, "one": {"ada"}, "one twice": {"ada", "ada"}, "a revoked key": {"ada", "cleo"}, "an unknown key": {"ada", "mallory"}} {
+	for name, keys := range map[string][]string{
+		"nobody": nil, "one": {"ada"}, "one twice": {"ada", "ada"}, "a revoked key": {"ada", "cleo"}, "an unknown key": {"ada", "mallory"},
+		"enough, and a revoked key": {"ada", "ben", "cleo"}, "enough, and an unknown key": {"ada", "ben", "mallory"},
+	} {
 		if err := put(unsigned, keys...); err == nil {
 			t.Errorf("the runtime role put a policy in force that is said to be signed by %s", name)
 		}
@@ -315,6 +318,20 @@ func TestForgedSignatures(t *testing.T) {
 	}
 	if k.Refresh(ctx); version(k) != "6" || k.Usable(ctx) != nil {
 		t.Errorf("what people have signed: %s, %v", version(k), k.Usable(ctx))
+	}
+	// What was replaced does not come back, however well it is signed, and nothing is said to be in force that was not.
+	if err := put(g.signedFor("test", "1", "ada", "ben", "cleo"), "ada", "ben"); err == nil {
+		t.Error("the runtime role put a policy in force that was replaced")
+	}
+	if _, err := conn.Exec(ctx, `UPDATE active_documents SET former = '{}'`); err == nil {
+		t.Error("the runtime role forgets what was in force")
+	}
+	again := g.signedFor("test", "6", "ada", "ben") // of the same version, so that none is older
+	if err := put(g.sign("test", doc("6", "2026-02-01T00:00:00Z", "DENY"), "ada", "ben"), "ada", "ben"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Import(ctx, store.PolicyDocument, []byte(again), "policy.json"); !errors.Is(err, rules.ErrOlder) || !strings.Contains(err.Error(), "a newer version only") {
+		t.Errorf("a policy that was replaced: %v", err)
 	}
 	// It ends by the owner's word, on record.
 	if err := g.admin.Changes.NoApproval(ctx, g.op, store.SignaturesRule, "incident 4711"); err != nil {

@@ -135,6 +135,7 @@ func (s Rules) RequireSignatures(ctx context.Context, g Guard, e engine.Event, a
 // Replacing is what a document comes into force in place of, and who signs policies.
 type Replacing struct {
 	Former []byte // the body of the document in force, nil for none
+	Back   bool   // it was in force before, and was replaced
 	Signing
 }
 

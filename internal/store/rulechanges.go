@@ -160,7 +160,8 @@ func (c *Change) Proposal() (Proposal, error) {
 	if err := lockActive(c.ctx, c.tx, p.Kind); err != nil {
 		return p, err
 	}
-	err = c.tx.QueryRow(c.ctx, `SELECT d.digest, d.body FROM active_documents a JOIN documents d ON d.digest = a.digest WHERE a.kind = $1`, p.Kind).Scan(&p.InForce, &p.Former)
+	err = c.tx.QueryRow(c.ctx, `SELECT d.digest, d.body, $2 = ANY (a.former) FROM active_documents a JOIN documents d ON d.digest = a.digest WHERE a.kind = $1`,
+		p.Kind, p.Digest()).Scan(&p.InForce, &p.Former, &p.Back)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return p, translate(err)
 	}

@@ -91,6 +91,14 @@ func (c *Change) Rules() (RulesInForce, error) {
 	return r, translate(c.tx.SendBatch(c.ctx, rows).Close())
 }
 
+// WasInForce reports whether a document of a kind was in force and has been replaced.
+func (s Rules) WasInForce(ctx context.Context, kind, digest string) (was bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM active_documents WHERE kind = $1 AND $2 = ANY (former))`, kind, digest).Scan(&was)
+	return was, translate(err)
+}
+
 // Activate puts a document in force and reports whether that changed anything:
 // the one that is in force already changes nothing and leaves no event. allowed
 // is asked, under the lock on what is in force, what the document replaces, and returns whose
@@ -113,20 +121,19 @@ func (s Rules) activate(ctx context.Context, d Document, by string, around bool,
 			return err
 		}
 		var digest string
-		var former []byte
-		err := tx.QueryRow(ctx, `SELECT d.digest, d.body FROM active_documents a JOIN documents d ON d.digest = a.digest
-			WHERE a.kind = $1`, d.Kind).Scan(&digest, &former)
+		var r Replacing
+		err := tx.QueryRow(ctx, `SELECT d.digest, d.body, $2 = ANY (a.former) FROM active_documents a JOIN documents d ON d.digest = a.digest
+			WHERE a.kind = $1`, d.Kind, d.Digest()).Scan(&digest, &r.Former, &r.Back)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return translate(err)
 		}
 		if digest == d.Digest() {
 			return nil
 		}
-		who, err := signing(ctx, tx)
-		if err != nil {
+		if r.Signing, err = signing(ctx, tx); err != nil {
 			return err
 		}
-		signedBy, err := allowed(Replacing{former, who})
+		signedBy, err := allowed(r)
 		if err != nil {
 			return err
 		}
@@ -141,7 +148,7 @@ func (s Rules) activate(ctx context.Context, d Document, by string, around bool,
 		rows.Queue(`INSERT INTO documents (digest, kind, known_as, body) VALUES ($1, $2, $3, $4) ON CONFLICT (digest) DO NOTHING`, d.Digest(), d.Kind, d.KnownAs, d.Body)
 		rows.Queue(putInForce, d.Kind, d.Digest(), by, "", append([]string{}, signedBy...))
 		said := e
-		if err := sayWhoSigned(&said, who, signedBy); err != nil {
+		if err := sayWhoSigned(&said, r.Signing, signedBy); err != nil {
 			return err
 		}
 		if err := queueEvents(rows, []engine.Event{said}, false, nil); err != nil {
