@@ -352,6 +352,10 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"report-roles", "/audit/reports/roles", owner},
 		{"report-approvals", "/audit/reports/approvals", owner},
 		{"report-duties", "/audit/reports/duties", owner},
+		{"report-amounts", "/audit/reports/amounts", owner},
+		{"report-access", "/audit/reports/access", owner},
+		{"report-reviewers", "/audit/reports/reviewers", owner},
+		{"report-policies", "/audit/reports/policies", owner},
 		{"report-empty", "/audit/reports/break-glass", owner},
 		{"erasures", "/audit/erasures", owner},
 	} {

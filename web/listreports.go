@@ -17,15 +17,32 @@ import (
 // approvalsReport is the report of the decisions, of which the history tells more.
 const approvalsReport = "approvals"
 
+const erasuresList = "erasures"
+
 // otherReports are the reports that are no lists, with the questions that they answer.
 var otherReports = []views.ReportLink{
-	{Title: "Access", URL: "/audit/access", Asks: "Who can approve what, now or at a moment of the past, with which second factors, and since when."},
 	{Title: "Start an access review, and follow it", URL: "/access-reviews", Asks: "Have people say of each role that somebody has whether it is still needed."},
-	{Title: "Reviewers", URL: "/audit/reviewers", Asks: "How much each person decides, how fast, and what looks like fatigue."},
-	{Title: "Claims", URL: "/audit/claims", Asks: "Whom agents name as their own side, so that these cannot decide."},
 	{Title: "Statistics", URL: "/audit/statistics", Asks: "What waits, how long decisions take, and how they end, as plots."},
-	{Title: "Erasures and legal holds", URL: "/audit/erasures", Asks: "What was erased, by which rule, and what is held."},
 	{Title: "The log", URL: "/audit/export", Asks: "Everything, with the proof that nothing was changed, removed or put in front of it."},
+}
+
+// wholeOf leads from a list to the page that tells more of the same.
+func wholeOf(v views.ListReport, past bool) views.ReportLink {
+	days := url.Values{"since": {v.Form.Since}, "until": {v.Form.Until}}
+	switch v.Name {
+	case report.AccessList:
+		if past {
+			days.Set("at", v.Until.Format(time.RFC3339))
+		}
+		return views.ReportLink{Asks: "What asks for each role, standing grants, API keys and what changed:", Title: "Who can approve what", URL: "/audit/access?" + days.Encode()}
+	case report.ReviewersList:
+		return views.ReportLink{Asks: "All of them together, what is taken for fatigue, and another time zone:", Title: "Reviewer activity", URL: "/audit/reviewers?" + days.Encode()}
+	case report.ClaimsList:
+		return views.ReportLink{Asks: "Agent by agent:", Title: "Whom agents name as their side", URL: "/audit/claims?" + days.Encode()}
+	case erasuresList:
+		return views.ReportLink{Asks: "What is due next, and holds to place and release:", Title: "Erasures and holds", URL: erasuresURL}
+	}
+	return views.ReportLink{}
 }
 
 // hall is the page from which each report is reached.
@@ -96,6 +113,7 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	if other := map[string]string{approvalsReport: report.AmountsList, report.AmountsList: approvalsReport}[name]; other != "" {
 		v.Beside = "/audit/reports/" + other + "?" + here.Encode()
 	}
+	v.Whole = wholeOf(v, found.Until.Before(now))
 	v.Exact = views.Exact{Since: here.Get("since"), Until: here.Get("until")}
 	if query.Get("after") != "" {
 		v.First = "/audit/reports/" + name + "?" + here.Encode()

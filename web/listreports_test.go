@@ -44,9 +44,18 @@ func TestListReportPages(t *testing.T) {
 		}
 		r.list = report.ListPage{Rows: []map[string]string{row, {}}, Found: 2, NextCursor: "more", Gaps: []string{"The log begins at noon."}}
 		page := c.signIn("aude@example.com").get("/audit/reports/" + l.Name + "?since=2026-11-01&until=2026-11-05")
-		page.want(t, http.StatusOK, "<caption", `scope="col"`, `scope="row"`, `data-testid="list-export"`, `value="2026-11-05"`, l.Terms[0].Means, "The log begins at noon.", "after=more",
+		page.want(t, http.StatusOK, "<caption", `scope="col"`, `scope="row"`, `data-testid="list-export"`, `value="2026-11-05"`, "The log begins at noon.", "after=more",
 			"GET /v1/audit/reports/"+l.Name+"?since=2026-11-01T00%3A00%3A00Z&amp;until=2026-11-06T00%3A00%3A00Z", "2 rows")
-		if slices.ContainsFunc(l.Columns, func(c report.ListColumn) bool { return c.Kind == report.TimeCell }) {
+		if len(l.Terms) > 0 {
+			page.want(t, http.StatusOK, l.Terms[0].Means)
+		}
+		if has := strings.Contains(page.body, `data-testid="list-whole"`); has != (l.Name == "access" || l.Name == "reviewers" || l.Name == "claims" || l.Name == "erasures") {
+			t.Errorf("%s: leads to a page that tells more: %t", l.Name, has)
+		}
+		if l.Name == "access" {
+			page.want(t, http.StatusOK, `href="/audit/access?at=2026-11-06T00%3A00%3A00Z&amp;since=2026-11-01&amp;until=2026-11-05"`)
+		}
+		if slices.ContainsFunc(l.Columns, func(c report.ListColumn) bool { return c.Kind == report.TimeCell && c.Place != report.InFile }) {
 			page.want(t, http.StatusOK, "2 Nov 2026, 10:30:00 UTC")
 		}
 		if strings.Contains(page.body, "<b>") || strings.Contains(page.body, "\u202e") || strings.Contains(page.body, "0001-01-01") {

@@ -89,6 +89,11 @@ func jsonURL(path string, f views.ReportForm, since, until time.Time) string {
 	return "/v1" + path + "?" + q.Encode()
 }
 
+// rowsURL is where a report is row by row, of the same days.
+func rowsURL(list string, f views.ReportForm) string {
+	return "/audit/reports/" + list + "?" + url.Values{"since": {f.Since}, "until": {f.Until}}.Encode()
+}
+
 func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.URL.Query())
 	v := views.AccessReport{Frame: h.site.frame(p, "Who can approve what", "audit"), Form: form}
@@ -234,6 +239,7 @@ func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engi
 	}
 	v.Form.JSON = jsonURL("/audit/reviewers", form, found.Since, found.Until)
 	fillPeriod(&v.Form, found.Since, found.Until)
+	v.Form.Rows = rowsURL(report.ReviewersList, v.Form)
 	v.Ready, v.Since, v.Until, v.Zone = true, found.Since, found.Until, found.Zone
 	v.Forgotten, v.ShiftsSince = found.ShiftsSince.After(found.Since), found.ShiftsSince
 	for _, one := range found.Reviewers {
@@ -262,6 +268,7 @@ func (h *reportHandler) claims(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	v.Form.JSON = jsonURL("/audit/claims", form, found.Since, found.Until)
 	fillPeriod(&v.Form, found.Since, found.Until)
+	v.Form.Rows = rowsURL(report.ClaimsList, v.Form)
 	v.Ready, v.Since, v.Until = true, found.Since, found.Until
 	for _, a := range found.Agents {
 		row := views.AgentClaims{Name: a.Name, ID: a.AgentID, Opened: a.Opened, Claimed: a.Claimed, Before: a.Before, Widened: a.Widened, Sudden: a.Sudden}

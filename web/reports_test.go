@@ -258,8 +258,8 @@ func TestReportsThatThereAreNone(t *testing.T) {
 
 func TestReviewerReportPage(t *testing.T) {
 	c, r := startReports(t)
-	page := c.signIn("olga@example.com").get("/audit/reviewers?zone=Europe/Berlin")
-	page.want(t, http.StatusOK, "<caption", `href="/audit/access"`, `value="Europe/Berlin"`)
+	page := c.signIn("olga@example.com").get("/audit/reviewers?zone=Europe/Berlin&since=2026-11-01&until=2026-11-05")
+	page.want(t, http.StatusOK, `href="/audit/reports/reviewers?since=2026-11-01&amp;until=2026-11-05"`, "<caption", `href="/audit/access"`, `value="Europe/Berlin"`)
 	text := strip(page.body)
 	for _, want := range []string{
 		"Linus Torvalds-Benedict : 73% of the votes came within 5 seconds", "5 min 12 s", "2 h 03 min", "900 of 1239", "88%", "account disabled", "All together", "not known",
@@ -279,7 +279,7 @@ func TestReviewerReportPage(t *testing.T) {
 func TestClaimReport(t *testing.T) {
 	c, r := startReports(t)
 	page := c.signIn("olga@example.com").get("/audit/claims?since=2026-11-01&until=2026-11-05")
-	page.want(t, http.StatusOK, `data-testid="claims"`, "billing &lt;b&gt;", "1,200", "Ada Lovelace", ": 13, before 0", `href="/audit/access"`, `href="/audit/claims" aria-current`,
+	page.want(t, http.StatusOK, `href="/audit/reports/claims?since=2026-11-01&amp;until=2026-11-05"`, `data-testid="claims"`, "billing &lt;b&gt;", "1,200", "Ada Lovelace", ": 13, before 0", `href="/audit/access"`, `href="/audit/claims" aria-current`,
 		"GET /v1/audit/claims?since=2026-11-01T00%3A00%3A00Z&amp;until=2026-11-06T00%3A00%3A00Z")
 	if n := strings.Count(page.body, `data-testid="sudden"`); n != 1 {
 		t.Errorf("%d agents stand out, want one", n)

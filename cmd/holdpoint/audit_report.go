@@ -48,7 +48,8 @@ Examples:
   holdpoint audit report approvals --person ada@example.com
   holdpoint audit report approvals --since 2026-07-01 --until 2026-10-01 --format csv -o approvals.csv
   holdpoint audit report approvals --period 2026-Q3 --at-least '10000 EUR'
-  holdpoint audit report amounts --period 2026-Q3`
+  holdpoint audit report amounts --period 2026-Q3
+  holdpoint audit report access --until 2026-10-01`
 }
 
 func (a *auditReport) Run(ctx context.Context, c *cli) error {

@@ -3,6 +3,8 @@ package gate_test
 import (
 	"context"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +39,14 @@ func TestClaimsAreReported(t *testing.T) {
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	page, err := h.Reports.List(context.Background(), report.ClaimsList, report.ListQuery{Since: middle, Until: until.Add(max(0, middle.Sub(before.Plan.OpenedAt)-until.Sub(middle)) + time.Second)})
+	var rows []string
+	for _, row := range page.Rows {
+		rows = append(rows, strings.Join([]string{row["agent"], row["of"], row["person"], row["times"], row["before"], row["opened"], row["widened"], row["sudden"]}, " "))
+	}
+	if want := []string{"bot all  4 1 5 3 sudden", "bot person ada 3 0   sudden", "bot person ben 1 1   "}; err != nil || !slices.Equal(rows, want) {
+		t.Errorf("as rows: %q, want %q, %v", rows, want, err)
 	}
 	if got := claims(middle.Add(-2*time.Hour), middle.Add(-time.Hour)); len(got) != 0 {
 		t.Errorf("of another period: %+v", got)

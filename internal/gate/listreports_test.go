@@ -35,6 +35,29 @@ func TestListsHaveTheirColumns(t *testing.T) {
 		if l.Name == report.AmountsList { // it is added up here: TestAmountsOfAQuarter
 			continue
 		}
+		page, err := h.Reports.List(ctx, l.Name, report.ListQuery{Count: true})
+		if err != nil || page.Found != len(page.Rows) {
+			t.Errorf("%s: %d rows, counted %d: %v", l.Name, len(page.Rows), page.Found, err)
+		}
+		for _, row := range page.Rows {
+			for _, c := range l.Columns {
+				if value, has := row[c.Name]; !has || c.Kind == report.TermCell && value != "" && !slices.ContainsFunc(l.Terms, func(t report.Term) bool { return t.Word == value }) {
+					t.Errorf("%s, %s: there is none, or nobody says what %q means", l.Name, c.Name, value)
+				}
+			}
+			if len(row) != len(l.Columns) {
+				t.Errorf("%s: a row has %d cells for %d columns", l.Name, len(row), len(l.Columns))
+			}
+		}
+		if l.Columns[0].Place != report.OwnColumn {
+			t.Errorf("%s begins with a column that is not on the page", l.Name)
+		}
+		if l.Name == "duties" && len(page.Rows) != 2 || l.Name == "approvals" && (len(page.Rows) != 1 || page.Rows[0]["decided_by"] != "ada") {
+			t.Errorf("%s: %v", l.Name, page.Rows) // ada has two accounts, and ben two duties
+		}
+		if l.Name == report.AccessList || l.Name == report.ReviewersList || l.Name == report.ClaimsList { // they are made of reports that tell more
+			continue
+		}
 		found, err := h.Store.Reports.List(ctx, store.ListQuery{List: l.Name, Since: h.now().Add(-time.Hour), Until: h.now().Add(time.Hour), Limit: 10, Admin: "admin", Auditor: "auditor"})
 		if err != nil {
 			t.Fatalf("%s: %v", l.Name, err)
@@ -45,23 +68,6 @@ func TestListsHaveTheirColumns(t *testing.T) {
 		}
 		if !slices.Equal(names, found.Columns) {
 			t.Errorf("%s:\n tells of %q\n its SQL has %q", l.Name, names, found.Columns)
-		}
-		if l.Columns[0].Place != report.OwnColumn {
-			t.Errorf("%s begins with a column that is not on the page", l.Name)
-		}
-		page, err := h.Reports.List(ctx, l.Name, report.ListQuery{Count: true})
-		if err != nil || page.Found != len(page.Rows) {
-			t.Errorf("%s: %d rows, counted %d: %v", l.Name, len(page.Rows), page.Found, err)
-		}
-		for _, row := range page.Rows {
-			for _, c := range l.Columns {
-				if c.Kind == report.TermCell && row[c.Name] != "" && !slices.ContainsFunc(l.Terms, func(t report.Term) bool { return t.Word == row[c.Name] }) {
-					t.Errorf("%s, %s: nobody says what %q means", l.Name, c.Name, row[c.Name])
-				}
-			}
-		}
-		if l.Name == "duties" && len(page.Rows) != 2 || l.Name == "approvals" && (len(page.Rows) != 1 || page.Rows[0]["decided_by"] != "ada") {
-			t.Errorf("%s: %v", l.Name, page.Rows) // ada has two accounts, and ben two duties
 		}
 	}
 }

@@ -65,6 +65,32 @@ func whoHas(r report.AccessReport, role string) []string {
 	return list
 }
 
+// listedHolders says the same by the report that is a list, read two rows at a time.
+func (h *house) listedHolders(q report.ListQuery, role string) []string {
+	h.t.Helper()
+	list := []string{}
+	for q.Limit = 2; ; {
+		page, err := h.Reports.List(context.Background(), report.AccessList, q)
+		if err != nil || len(page.Rows) > 2 {
+			h.t.Fatal(len(page.Rows), err)
+		}
+		for _, row := range page.Rows {
+			if row["role"] == role && row["how"] != "nobody" {
+				list = append(list, strings.Join(slices.Concat([]string{row["person"], row["how"]}, strings.FieldsFunc(row["via"], func(r rune) bool { return r == ',' || r == ' ' })), " "))
+			}
+		}
+		if q.Cursor = page.NextCursor; q.Cursor == "" {
+			break
+		}
+		q.Since, q.Until = page.Since, page.Until
+	}
+	for i, who := range list {
+		list[i] = strings.ReplaceAll(who, " for ", " ")
+	}
+	slices.Sort(list)
+	return list
+}
+
 func roleAccess(t *testing.T, r report.AccessReport, role string) report.RoleAccess {
 	t.Helper()
 	for _, a := range slices.Concat(r.Roles, r.Powers) {
@@ -179,10 +205,14 @@ func TestAccessThenAndNow(t *testing.T) {
 		}
 		for role, want := range m.want {
 			same(t, "afterwards, "+m.name+", "+role, whoHas(then, role), want...)
+			same(t, "as rows, "+m.name+", "+role, h.listedHolders(report.ListQuery{Since: m.at.Add(-time.Hour), Until: m.at}, role), want...)
 		}
 	}
 	if a := roleAccess(t, h.access(report.AccessQuery{At: moments[1].at}), "finance"); a.Short || a.People != 2 || a.Needed != 2 {
 		t.Errorf("two people for two places: %+v", a)
+	}
+	for role, want := range moments[len(moments)-1].want {
+		same(t, "as rows, now, "+role, h.listedHolders(report.ListQuery{}, role), want...)
 	}
 	last := h.access(report.AccessQuery{})
 	if a := roleAccess(t, last, "finance"); a.Short || a.People != 2 {
@@ -381,6 +411,14 @@ func TestReviewersNotes(t *testing.T) {
 	}
 	if len(r.Reviewers[1].Notes) != 0 || *r.Reviewers[1].ApprovedShare != 0 || r.Reviewers[1].Timed != 0 {
 		t.Errorf("ben: %+v", r.Reviewers[1])
+	}
+	rows, err := h.Reports.List(ctx, report.ReviewersList, report.ListQuery{})
+	if err != nil || len(rows.Rows) != 2 || rows.Rows[0]["person"] != "ada" || rows.Rows[0]["decided"] != "20" || rows.Rows[0]["quick"] != "20" || rows.Rows[1]["denied"] != "1" || rows.Rows[1]["note"] != "" ||
+		!strings.Contains(rows.Rows[0]["note"], "too soon to have read it. 20 of 20 were approved") {
+		t.Errorf("as rows: %v, %v", rows.Rows, err)
+	}
+	if one, err := h.Reports.List(ctx, report.ReviewersList, report.ListQuery{Person: "ben"}); err != nil || len(one.Rows) != 1 || one.Found != 1 || one.Rows[0]["person"] != "ben" {
+		t.Errorf("ben alone: %v, %v", one.Rows, err)
 	}
 	for _, zone := range []string{"Mars/Olympus", "Local", "../etc/passwd"} {
 		if _, err := h.Reports.Reviewers(ctx, report.ReviewerQuery{Zone: zone}); code(err) != "zone" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/report"
 	"holdpoint/internal/store"
 	"holdpoint/internal/worker"
 )
@@ -83,6 +85,18 @@ func TestErasureIsOnRecord(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	listed, err := h.Reports.List(ctx, "erasures", report.ListQuery{Count: true})
+	rows := []string{}
+	for _, row := range listed.Rows {
+		rows = append(rows, strings.Join([]string{row["act"], row["covers"], row["of"], row["approval_id"], row["rule"], row["reason"], row["released_by"], row["by"]}, " "))
+	}
+	wanted := []string{
+		"held person ada   case 1 owner owner", "erased approval " + denied.Call.Tool + " " + denied.ID + " request request 4711  owner",
+		"erased approval " + aged.Call.Tool + " " + aged.ID + " age retention  retention",
+	}
+	if err != nil || !slices.Equal(rows, wanted) {
+		t.Errorf("as rows: got\n%s\nwant\n%s\n%v", strings.Join(rows, "\n"), strings.Join(wanted, "\n"), err)
 	}
 	card, err := h.Queries.Card(ctx, h.people["ben"], denied.ID, gate.Excerpt)
 	if err != nil || card.Arguments != nil || card.Document != nil || card.Approval.ErasedAt.IsZero() || card.Shown || len(card.Timeline) == 0 {

@@ -72,12 +72,15 @@ func (s Reports) Claims(ctx context.Context, q ClaimQuery) (ClaimReport, error) 
 			names[p.Identity] = cmp.Or(p.Name, p.Email)
 		}
 	}
-	agents := s.Judge().Registry.Agents
+	known, err := s.Store.Registry.Snapshot(ctx)
+	if err != nil {
+		return r, err
+	}
 	// Of each agent the row without an identity comes first.
 	for _, row := range rows {
 		if row.Identity == "" {
 			r.Agents = append(r.Agents, AgentClaims{
-				AgentID: row.AgentID, Name: cmp.Or(agents[row.AgentID].Name, row.AgentID), Opened: row.Opened, Claimed: row.Times, Before: row.Before,
+				AgentID: row.AgentID, Name: cmp.Or(known.Agents[row.AgentID].Name, row.AgentID), Opened: row.Opened, Claimed: row.Times, Before: row.Before,
 				Widened: row.Widened, Sudden: sudden(row.Times, row.Before), People: []ClaimedPerson{},
 			})
 			continue

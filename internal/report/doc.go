@@ -13,7 +13,8 @@ import (
 // Reports makes the reports.
 type Reports struct {
 	Store *store.Store
-	// Judge returns what calls are judged by now.
+	// Judge returns what calls are judged by now; without one, reports read in the log what they
+	// were judged by last.
 	Judge func() *gate.Judge
 	// Sealer opens arguments, for amounts; without one, reports say that they have none.
 	Sealer *seal.Sealer

@@ -201,6 +201,68 @@ func Lists() []List {
 				{"not_reviewed", "Nobody has said anything."},
 			},
 		},
+		{
+			Name: AccessList, Title: "Access", Asks: "Who had which role at the period’s end, how and since when, with which second factors; and which role that is asked for nobody had.",
+			None: "Nobody had a role, and none was asked for.",
+			Columns: slices.Concat(
+				[]ListColumn{own("role", "Role", TextCell), file("asked", "Asked for")}, person("Person"),
+				[]ListColumn{
+					own("how", "How", TermCell), below("via", "In place of", TextCell, "in place of "), own("since", "Since", TimeCell), below("until", "Until", TimeCell, "until "), file("unsure", "What the log does not say"),
+					own("factors", "Second factors", TextCell), own("last_sign_in", "Last signed in", TimeCell), own("needed", "Needed", NumberCell), own("people", "People who have it", NumberCell), fileTime("as_of", "As of"),
+				}),
+			Terms: []Term{
+				{"direct", "By the account’s own roles."},
+				{"on_call", "By being on call."},
+				{"delegation", "By standing in for somebody. That is no further voice."},
+				{"nobody", "Something asks for it, or Holdpoint gives it a meaning, and nobody had it."},
+			},
+		},
+		{
+			Name: ReviewersList, Title: "Reviewers", Asks: "How much each person decided, how fast, and what looks like fatigue.",
+			None: "Nobody decided anything in this period.",
+			Columns: slices.Concat(
+				person("Reviewer"),
+				[]ListColumn{
+					own("decided", "Decided", NumberCell), own("approved", "Approved", NumberCell), own("denied", "Denied", NumberCell), own("median_seconds", "Median time", SecondsCell), own("p95_seconds", "95% within", SecondsCell),
+					file("timed", "Votes after a card that was shown"), own("quick", "Within 5 s", NumberCell), file("nights", "At night"), file("weekends", "On weekends"), own("off_hours", "Off hours", NumberCell), own("questions", "Questions", NumberCell),
+					file("on_call", "On call"), own("alone", "Alone on call", NumberCell), own("by_grant", "By grant", NumberCell), file("as_deputy", "In somebody’s place"), file("busiest_day", "Busiest day"), file("busiest", "Decided on it"),
+					fileTime("last_vote", "Last vote"), own("note", "Looks like fatigue", TextCell), file("disabled", "Account disabled"),
+				}),
+			Terms: []Term{},
+		},
+		{
+			Name: ClaimsList, Title: "Claims", Asks: "Whom agents named as their own side, so that these could not decide.",
+			None: "No agent kept anybody from deciding in this period.",
+			Columns: []ListColumn{
+				own("agent", "Agent", TextCell), file("agent_id", "Agent, by id"), own("of", "Of", TermCell), own("person", "Whom", TextCell), file("identity", "Whom, by identity"),
+				own("times", "Approvals with claims", NumberCell), own("before", "In the period before", NumberCell), own("opened", "Opened in all", NumberCell), own("widened", "Widened", NumberCell), own("sudden", "Sudden", TermCell),
+			},
+			Terms: []Term{
+				{"all", "Each approval once, whomever it excludes."},
+				{"person", "Approvals that exclude this person. What excludes two is in the rows of both: these do not add up to all."},
+				{"sudden", "At least three, and more than three times as many as in the period before, which is as long."},
+			},
+		},
+		{
+			Name: "erasures", Title: "Erasures and legal holds", Asks: "What was erased, by which rule and for whom, and what was held from being erased.",
+			None: "Nothing was erased in this period, and nothing was held.",
+			Columns: slices.Concat(
+				[]ListColumn{
+					own("time", "When", TimeCell), own("act", "What", TermCell), own("covers", "Covers", TermCell), own("of", "Of", TextCell), below("approval_id", "Approval", ApprovalCell, ""), file("of_id", "Of, by id"),
+					own("rule", "By", TermCell), file("parts", "Parts"), own("reason", "Reason", TextCell), own("released_at", "Released", TimeCell), below("released_by", "Released by", TextCell, "by "),
+					own("by", "By whom", TextCell), file("by_id", "By, by id"), own("event_id", "Event", EventCell),
+				}),
+			Terms: []Term{
+				{"erased", "Its sealed parts are gone. What remains is that, when and why."},
+				{"held", "It cannot be erased until the hold is released."},
+				{"approval", "One approval."},
+				{"agent", "All approvals of one agent."},
+				{"person", "One person: the name and address, and how they sign in."},
+				{"everything", "Everything."},
+				{"request", "Somebody asked for it."},
+				{"age", "It had ended as long ago as the settings keep it."},
+			},
+		},
 	}
 }
 

@@ -125,7 +125,9 @@ func FindList(name string) (l List, ok bool) {
 }
 
 // OfPeople reports whether the list can be narrowed to one person.
-func (l List) OfPeople() bool { return l.Name == AmountsList || store.ListOfPeople(l.Name) }
+func (l List) OfPeople() bool {
+	return l.Name == AmountsList || l.Name == AccessList || l.Name == ReviewersList || store.ListOfPeople(l.Name)
+}
 
 // OfAmounts reports whether the list has amounts, which are read out of the sealed arguments.
 func (l List) OfAmounts() bool { return l.Name == AmountsList || l.Name == approvalsList }
@@ -180,6 +182,8 @@ func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, 
 	switch {
 	case l.Name == AmountsList:
 		err = s.totals(ctx, &page, wanted, least, q.Count)
+	case l.made():
+		err = s.made(ctx, &page, wanted, now)
 	case least != nil:
 		err = s.narrowed(ctx, &page, wanted, least)
 	default:

@@ -191,6 +191,11 @@ func ParseTime(text string) (time.Time, error) {
 // what changed in a period. A moment of the past is put together from the audit
 // log; Gaps says where the log does not reach.
 func (s Reports) Access(ctx context.Context, q AccessQuery) (AccessReport, error) {
+	return s.accessTo(ctx, q, (*accessBuilder).grants, (*accessBuilder).keys, (*accessBuilder).changes)
+}
+
+// accessTo is a report of the roles, and of what else is asked for.
+func (s Reports) accessTo(ctx context.Context, q AccessQuery, more ...func(*accessBuilder, context.Context) error) (AccessReport, error) {
 	now, err := s.Store.Now(ctx)
 	if err != nil {
 		return AccessReport{}, err
@@ -206,8 +211,10 @@ func (s Reports) Access(ctx context.Context, q AccessQuery) (AccessReport, error
 		return r, err
 	}
 	b := &accessBuilder{Reports: s, r: &r}
-	for _, step := range []func(context.Context) error{b.people, b.duty, b.deputies, b.requiredRoles, b.standing, b.grants, b.keys, b.changes} {
-		if err := step(ctx); err != nil {
+	for _, step := range append([]func(*accessBuilder, context.Context) error{
+		(*accessBuilder).people, (*accessBuilder).duty, (*accessBuilder).deputies, (*accessBuilder).requiredRoles, (*accessBuilder).standing,
+	}, more...) {
+		if err := step(b, ctx); err != nil {
 			return r, err
 		}
 	}

@@ -21,8 +21,15 @@ func (b *accessBuilder) requiredRoles(ctx context.Context) error {
 	if b.r.Past {
 		return b.pastRules(ctx)
 	}
-	rules := b.Judge().Rules
-	b.rules(rules.Policy, rules.Routing)
+	if b.Judge == nil {
+		if err := b.pastRules(ctx); err != nil {
+			return err
+		}
+	} else {
+		rules := b.Judge().Rules
+		b.rules(rules.Policy, rules.Routing)
+		b.source("The roles are those of the policy and routing in force in this process.")
+	}
 	waiting, err := b.Store.Reports.Awaited(ctx)
 	if err != nil {
 		return err
@@ -34,7 +41,7 @@ func (b *accessBuilder) requiredRoles(ctx context.Context) error {
 		}
 		b.require(w.Role, RoleAsked{By: "approvals", Name: name, As: w.As, Needed: w.Needed})
 	}
-	b.source("The roles are those of the policy and routing in force in this process, and of the approvals that wait.")
+	b.source("The roles are also those of the approvals that wait.")
 	return nil
 }
 

@@ -14,6 +14,7 @@ var reportLists = map[string]string{
 	"factors":        factorsHeld,
 	"keys":           keysHeld,
 	"access-reviews": accessesReviewed,
+	"erasures":       erasedAndHeld,
 }
 
 // reportPeople are the columns with the ids of those whom a row is about.
@@ -165,3 +166,17 @@ const accessesReviewed = `SELECT r.id || '/' || to_char(l.n, 'FM000000') AS key,
 		CASE WHEN l.removed_at IS NOT NULL THEN 'removed' WHEN l.decision IS NULL THEN 'not_reviewed' ELSE l.decision END AS decision, l.decided_at, l.comment, l.removed_at, r.incomplete, r.digest
 	FROM access_reviews r JOIN access_review_lines l ON l.review_id = r.id JOIN people p ON p.id = l.person_id JOIN people q ON q.id = coalesce(l.decided_by, l.reviewer_id)
 	WHERE r.started_at >= $3 AND r.started_at < $2`
+
+// erasedAndHeld is what was erased in the period, and what was held from being erased at
+// some moment of it. of is a person's name, an agent's, or an approval's tool.
+const erasedAndHeld = `SELECT e.id AS key, e.erased_at AS at,
+		e.erased_at AS time, 'erased' AS act, e.covers, coalesce(nullif(p.name, ''), a.tool, e.subject) AS of, a.id AS approval_id, e.subject AS of_id, e.rule, array_to_string(e.parts, ', ') AS parts,
+		e.reason, NULL::timestamptz AS released_at, NULL::text AS released_by, coalesce(nullif(maker.name, ''), e.erased_by) AS by, e.erased_by AS by_id, e.event_id::text AS event_id
+	FROM erasures e LEFT JOIN people p ON e.covers = 'person' AND p.id = e.subject LEFT JOIN approvals a ON e.covers = 'approval' AND a.id = e.subject LEFT JOIN people maker ON maker.id = e.erased_by
+	WHERE e.erased_at >= $3 AND e.erased_at < $2
+	UNION ALL
+	SELECT h.id, greatest(h.placed_at, $1), h.placed_at, 'held', h.covers, coalesce(nullif(p.name, ''), nullif(agent.name, ''), a.tool, nullif(h.subject, '')), a.id, h.subject, NULL, NULL,
+		h.reason, h.released_at, coalesce(nullif(releaser.name, ''), h.released_by), coalesce(nullif(maker.name, ''), h.placed_by), h.placed_by, h.placed_event::text
+	FROM legal_holds h LEFT JOIN people p ON h.covers = 'person' AND p.id = h.subject LEFT JOIN approvals a ON h.covers = 'approval' AND a.id = h.subject
+	LEFT JOIN agents agent ON h.covers = 'agent' AND agent.id = h.subject LEFT JOIN people maker ON maker.id = h.placed_by LEFT JOIN people releaser ON releaser.id = h.released_by
+	WHERE h.placed_at < $2 AND (h.released_at IS NULL OR h.released_at > $1)`

@@ -39,6 +39,8 @@ type ListReport struct {
 	History string
 	// Beside is where the same approvals are added up, or those that were, "" for nowhere.
 	Beside string
+	// Whole is the page that tells more of the same; its URL is "" where there is none.
+	Whole ReportLink
 	// First and Next are addresses, or "".
 	First, Next string
 }

@@ -28,6 +28,8 @@ type ReportForm struct {
 	Failure string
 	// JSON is where the same is as JSON.
 	JSON string
+	// Rows is where the same is row by row, with a CSV file.
+	Rows string
 }
 
 // AccessReport is the page that says who could approve what.
