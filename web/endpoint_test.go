@@ -71,6 +71,13 @@ func TestEndpointPage(t *testing.T) {
 	if strings.Contains(page.body, `name="pair"`) || strings.Contains(page.body, `name="name"`) {
 		t.Error("what stays can be changed")
 	}
+	if strings.Contains(page.body, `data-testid="endpoint-waits"`) {
+		t.Error("it says that a change waits")
+	}
+	fake.it.ApprovalID = "apr_9"
+	for _, path := range []string{"/notifications", "/notifications/endpoints/end_1"} {
+		c.get(path).want(t, http.StatusOK, `data-testid="endpoint-waits"`, `href="/approvals/apr_9"`, "waits for approval")
+	}
 	c.get("/notifications/endpoints/end_2").want(t, http.StatusNotFound)
 	form := hiddenFields(page.body)
 	form.Set("digest", "soon")

@@ -143,6 +143,9 @@ func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 	if row.Decides = s.Decide; s.Decide != "" {
 		row.Presses, row.Commands = "/v1/slack/interactions/"+e.ID, "/v1/slack/commands/"+e.ID
 	}
+	if e.ApprovalID != "" {
+		row.Change = cardURL(e.ApprovalID)
+	}
 	if !row.On {
 		row.State = views.Status{Code: "revoked", Word: "Off"}
 	}

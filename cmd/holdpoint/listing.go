@@ -48,10 +48,11 @@ type listedEndpoint struct {
 	Waiting    int             `json:"waiting"`
 	Dead       int             `json:"dead"`
 	LastAt     *time.Time      `json:"last_at,omitempty"`
+	ApprovalID string          `json:"approval_id,omitempty"` // of a change that waits
 }
 
 func endpointListed(e admin.Endpoint) listedEndpoint {
-	return listedEndpoint{e.ID, e.Kind, e.Name, e.Settings, e.CreatedAt.UTC(), e.DisabledAt, e.Sent, e.Waiting, e.Dead, e.LastAt}
+	return listedEndpoint{e.ID, e.Kind, e.Name, e.Settings, e.CreatedAt.UTC(), e.DisabledAt, e.Sent, e.Waiting, e.Dead, e.LastAt, e.ApprovalID}
 }
 
 // listedDead is what "notify dead --json" prints of a notification.

@@ -271,12 +271,17 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 		fmt.Fprintln(terminal, `nobody is told yet: holdpoint notify add email "The reviewers" --to reviewers`)
 		return nil
 	}
+	var waits []string
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ID\tKIND\tNAME\tTO\tTOLD\tSTATE\tSENT\tWAITING\tDEAD")
 	for _, e := range list {
 		state, to, kinds := "on", e.Settings.Host, "everything"
 		if e.DisabledAt != nil {
 			state = "off"
+		}
+		if e.ApprovalID != "" {
+			state += ", change waits"
+			waits = append(waits, fmt.Sprintf("%s: a change waits for its approval: %s", e.ID, e.ApprovalID))
 		}
 		if e.Kind == notify.Email {
 			to = strings.Join(e.Settings.To, ",")
@@ -290,7 +295,13 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", e.ID, e.Kind, e.Name, to, kinds, state, e.Sent, e.Waiting, e.Dead)
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, line := range waits {
+		fmt.Fprintln(terminal, line)
+	}
+	return nil
 }
 
 type notifyTest struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/store"
@@ -24,6 +25,22 @@ import (
 func (r Endpoints) takesApproval(ctx context.Context, by access.By, e store.Endpoint) (bool, error) {
 	_, guarded, err := r.guarded(ctx, by, store.EndpointsChange)
 	return guarded && e.DisabledAt == nil, err
+}
+
+// waiting are the approvals by which endpoints are changed or switched on once people have decided, by the
+// endpoints' ids: of each the last.
+func (r Endpoints) waiting(ctx context.Context) (map[string]string, error) {
+	proposed, err := r.Store.Rules.ProposedEntries(ctx, store.EndpointsChange)
+	if err != nil {
+		return nil, err
+	}
+	waits := map[string]string{}
+	for _, p := range proposed {
+		if p.What == store.EndpointEntry && p.Status == approval.Pending {
+			waits[p.ID] = p.ApprovalID
+		}
+	}
+	return waits, nil
 }
 
 // endpointAct is what people are asked about an endpoint.

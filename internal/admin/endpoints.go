@@ -26,6 +26,8 @@ type Endpoint struct {
 	// was sent, nil for never.
 	Waiting, Sent, Dead int
 	LastAt              *time.Time
+	// ApprovalID is of the approval that a change of it waits for, or its being switched on; "" for none.
+	ApprovalID string
 }
 
 // DeadLetter is a notification that was given up.
@@ -229,6 +231,8 @@ type EndpointChange struct {
 	Plain    bool
 	// Signing is another signing secret of the Slack app; "" leaves the one that there is.
 	Signing string
+	// Once keeps the answer with the change; nil for none.
+	Once *access.Once[access.Done]
 }
 
 // Change changes an endpoint's settings, and its address where one is given. What a
@@ -249,7 +253,7 @@ func (r Endpoints) Change(ctx context.Context, by access.By, id string, c Endpoi
 				return r.rewritten(e.Kind, settings, secret, c)
 			})
 	}
-	err = r.Store.Endpoints.Rotate(ctx, id, func(settings json.RawMessage, sealed []byte) (json.RawMessage, []byte, error) {
+	err = r.Store.Endpoints.Rotate(ctx, id, c.Once, func(settings json.RawMessage, sealed []byte) (json.RawMessage, []byte, error) {
 		return r.rewritten(e.Kind, settings, sealed, c)
 	}, endpointEvent(by, "ENDPOINT_CHANGED", "The endpoint’s settings were changed.", id, e.Kind))
 	return r.administered(ctx, err)
@@ -349,7 +353,7 @@ func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url strin
 	case waits && !(r.Owner && e.Kind == notify.Webhook):
 		err = r.askChange(ctx, by, id, event, fresh)
 	default:
-		err = r.administered(ctx, r.Store.Endpoints.Rotate(ctx, id, func(settings json.RawMessage, secret []byte) (json.RawMessage, []byte, error) {
+		err = r.administered(ctx, r.Store.Endpoints.Rotate(ctx, id, nil, func(settings json.RawMessage, secret []byte) (json.RawMessage, []byte, error) {
 			return fresh(settings, secret, 0)
 		}, event))
 	}
@@ -449,11 +453,15 @@ func (r Endpoints) Overview(ctx context.Context, limit int) ([]Endpoint, []DeadL
 	if err != nil {
 		return nil, nil, err
 	}
+	waits, err := r.waiting(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	endpoints, names := make([]Endpoint, len(overview.Endpoints)), map[string]string{}
 	for i, e := range overview.Endpoints {
 		n := overview.Counts[e.ID]
 		endpoints[i] = Endpoint{
-			ID: e.ID, Kind: e.Kind, Name: e.Name, CreatedAt: e.CreatedAt, DisabledAt: e.DisabledAt, Waiting: n.Waiting, Sent: n.Sent, Dead: n.Dead, LastAt: n.LastAt,
+			ID: e.ID, Kind: e.Kind, Name: e.Name, CreatedAt: e.CreatedAt, DisabledAt: e.DisabledAt, Waiting: n.Waiting, Sent: n.Sent, Dead: n.Dead, LastAt: n.LastAt, ApprovalID: waits[e.ID],
 		}
 		if endpoints[i].Settings, err = notify.ParseSettings(e.Settings); err != nil {
 			return nil, nil, fmt.Errorf("endpoint %s: %w", e.ID, err)

@@ -208,7 +208,7 @@ func Lists() []List {
 				[]ListColumn{own("role", "Role", TextCell), file("asked", "Asked for")}, person("Person"),
 				[]ListColumn{
 					own("how", "How", TermCell), below("via", "In place of", TextCell, "in place of "), own("since", "Since", TimeCell), below("until", "Until", TimeCell, "until "), file("unsure", "What the log does not say"),
-					own("factors", "Second factors", TextCell), own("last_sign_in", "Last signed in", TimeCell), own("needed", "Needed", NumberCell), own("people", "People who have it", NumberCell), fileTime("as_of", "As of"),
+					own("factors", "Second factors", TextCell), own("last_sign_in", "Last signed in", TimeCell), own("people", "Have it", NumberCell), below("needed", "Needed", NumberCell, "needed "), fileTime("as_of", "As of"),
 				}),
 			Terms: []Term{
 				{"direct", "By the account’s own roles."},

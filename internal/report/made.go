@@ -19,7 +19,9 @@ const (
 )
 
 // made reports whether the list's rows are made of another report.
-func (l List) made() bool { return l.Name == AccessList || l.Name == ReviewersList || l.Name == ClaimsList }
+func (l List) made() bool {
+	return l.Name == AccessList || l.Name == ReviewersList || l.Name == ClaimsList
+}
 
 // asItIs marks the cursor of a list that tells how things are now, so that its next page
 // does not tell how they were when the first was made.

@@ -57,6 +57,15 @@ func TestEndpointOnChangesByApproval(t *testing.T) {
 		t.Errorf("people are shown %s and %s", before, after)
 	}
 	now("on team@example.com")
+	waiting := func(want string) {
+		t.Helper()
+		all, _, err := r.Overview(ctx, 0)
+		at := slices.IndexFunc(all, func(e admin.Endpoint) bool { return e.ID == id })
+		if err != nil || at < 0 || all[at].ApprovalID != want {
+			t.Errorf("the list says that it waits for %v, want %q: %v", all, want, err)
+		}
+	}
+	waiting(ada)
 	if again := h.waits(to(h.people["ada"].Email)); again != ada {
 		t.Errorf("asked for again it waits as %s, not as %s", again, ada)
 	}
@@ -70,6 +79,7 @@ func TestEndpointOnChangesByApproval(t *testing.T) {
 		t.Fatalf("%s, %v", h.state(ada), h.get(ada).Approval.Reasons)
 	}
 	now("on " + h.people["ada"].Email)
+	waiting("")
 	h.event(ada, "ENDPOINT_CHANGED")
 	// Of two that wait, the later one counts; and what was approved of an endpoint that has
 	// changed since, or is off, is not done.

@@ -114,8 +114,8 @@ func (s Endpoints) Change(ctx context.Context, id string, settings json.RawMessa
 
 // Rotate replaces an endpoint's settings and secret by what change makes of them. Of two
 // at once, the second is given what the first has made. ErrNotFound: there is none.
-func (s Endpoints) Rotate(ctx context.Context, id string, change func(settings json.RawMessage, secret []byte) (json.RawMessage, []byte, error), ev engine.Event) error {
-	return s.administerIn(ctx, nil, ev, func(ctx context.Context, tx pgx.Tx) error {
+func (s Endpoints) Rotate(ctx context.Context, id string, once *Once[Done], change func(settings json.RawMessage, secret []byte) (json.RawMessage, []byte, error), ev engine.Event) error {
+	return s.administerIn(ctx, once, ev, func(ctx context.Context, tx pgx.Tx) error {
 		var settings json.RawMessage
 		var box seal.Box
 		if err := tx.QueryRow(ctx, `SELECT settings, sealed, sealed_key FROM endpoints WHERE id = $1 FOR UPDATE`, id).Scan(&settings, &box.Data, &box.Key); err != nil {

@@ -27,9 +27,12 @@ type EndpointRow struct {
 	Digest        string
 	On            bool
 	State         Status
-	Waiting       int
-	Sent, Dead    int
-	LastAt        *time.Time
+	// Change is the address of the approval that a change of it waits for, or its being switched on; ""
+	// for none.
+	Change     string
+	Waiting    int
+	Sent, Dead int
+	LastAt     *time.Time
 	// NeedsTo says that a test needs an address; it is the suggestion. Rotates and
 	// NewURL say what kind of secret there is to change.
 	NeedsTo         bool
@@ -85,4 +88,12 @@ type DeadRow struct {
 	Attempts                                      int
 	Reason                                        string
 	At                                            time.Time
+}
+
+// changeWaits says that a change of an endpoint waits.
+func changeWaits(on bool) string {
+	if on {
+		return "change waits for approval"
+	}
+	return "waits for approval"
 }
