@@ -40,7 +40,9 @@ func TestEndpointsAreChanged(t *testing.T) {
 	change := func(body string, headers ...string) reply {
 		return h.as("ruling", http.MethodPost, path+"/"+id, body, headers...)
 	}
-	events := func() int64 { return h.count(`SELECT count(*) FROM events WHERE event_code(body) = 'ENDPOINT_CHANGED'`) }
+	events := func() int64 {
+		return h.count(`SELECT count(*) FROM events WHERE event_code(body) = 'ENDPOINT_CHANGED'`)
+	}
 	const body = `{"tools":["pay*"],"tells":["decided"],"digest":"15m","url":"https://other.example.com/secret-too"}`
 	for range 2 {
 		change(body, "Idempotency-Key", "k").want(t, 200, "")

@@ -4,7 +4,9 @@ package tests
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"encoding/json"
+	"encoding/pem"
 	"flag"
 	"fmt"
 	"html"
@@ -21,6 +23,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"golang.org/x/crypto/ssh"
 )
 
 var (
@@ -251,7 +254,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		ID string `json:"approval_id"`
 	}
 	d.admin(t).do("POST", "/v1/admin/changes", map[string]any{"kind": "contracts", "reason": "Refunds name their order.", "text": "tool_contracts:\n  refund_payment:\n    allowed_request_tags: []\n    allowed_response_fields: [refund_id, status, amount]\n"}).want(t, http.StatusOK).into(t, &change)
-	d.asksForValues(t)
+	d.asksForValues(t, ada)
 	supplied, ofSession := agent.checked("order", map[string]any{"item": "desk", "pieces": 3}, header{"Holdpoint-Session", "month-end"}), "/sessions/demo-agent/month-end"
 	later := agent.submit(asked("send_email", "write", "customer_support", map[string]any{"to": []any{"cyd@example.com"}, "subject": "Later", "body": "There is time."}))
 	d.reviewer(t, 0).do("POST", "/approvals/"+later.ID+"/snooze", url.Values{"for": {"30m"}}).want(t, http.StatusSeeOther)
@@ -368,8 +371,8 @@ func (d *dev) pages(t *testing.T) []shownPage {
 	)
 }
 
-// asksForValues adds a rule to the policy of a dev: orders lack their cost center.
-func (d *dev) asksForValues(t *testing.T) {
+// asksForValues adds a rule to the policy of a dev, which somebody signs: orders lack their cost center.
+func (d *dev) asksForValues(t *testing.T, signer person) {
 	t.Helper()
 	file := filepath.Join(d.dir, "policy.yaml")
 	text, err := os.ReadFile(file)
@@ -389,9 +392,26 @@ rules:
     approver_role: reviewer
     approval: {ask: {type: object, properties: {cost_center: {type: string, title: Cost center, minLength: 4}}, required: [cost_center]}}
 `
-	if err := os.WriteFile(file, []byte(before+rule+after), 0o644); err != nil {
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := ssh.NewPublicKey(private.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, unsigned := filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "policy.yaml")
+	for path, data := range map[string][]byte{key: pem.EncodeToMemory(block), key + ".pub": ssh.MarshalAuthorizedKey(public), unsigned: []byte(before + rule + after)} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, nil, "", "policy", "signer", "add", signer.Email, "--key", key+".pub", "--data", d.dir)
+	must(t, nil, "", "policy", "sign", unsigned, "--key", key, "--environment", "dev", "-o", file)
 	eventually(t, settleWithin, "the policy in force", func() bool {
 		return strings.Contains(string(d.admin(t).do("GET", "/v1/admin/rules", nil).Body), `"with-orders"`)
 	})

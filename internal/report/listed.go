@@ -134,9 +134,9 @@ func Lists() []List {
 			Columns: slices.Concat(
 				[]ListColumn{
 					own("kind", "What", TermCell), own("version", "Version", TextCell), own("in_force_from", "From", TimeCell), own("in_force_until", "Until", TimeCell),
-					own("digest", "Digest", TextCell), file("document", "The file’s digest"),
+					below("digest", "Digest", TextCell, ""), file("document", "The file’s digest"),
 					own("approved", "Approved", TermCell), own("approval_id", "Approval", ApprovalCell), below("author", "Author", TextCell, "written by "), below("approved_by", "Who approved", TextCell, "approved by "),
-					below("signed_by", "Whose keys signed", TextCell, "signed by "),
+					own("signed_by", "Signed by", TextCell),
 				}, byWhom()),
 			Terms: []Term{
 				{"policy", "A policy bundle. The digest is that which decisions and tokens name."},
