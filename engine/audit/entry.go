@@ -41,18 +41,18 @@ func (r Record) Seq() int64 { return r.Leaf + 1 }
 // value for every record, and another one for every other record: what is not
 // an event that agrees with its columns is shown as it is.
 func (r Record) Document() []byte {
-	document, _ := r.documentActor()
+	document, _ := r.appendDocument(make([]byte, 0, len(r.Body)+128))
 	return document
 }
 
-// documentActor is Document and Actor, for the price of reading the body once.
-func (r Record) documentActor() (document []byte, actor string) {
+// appendDocument appends Document to dst and returns Actor, for the price of reading the
+// body once.
+func (r Record) appendDocument(dst []byte) (document []byte, actor string) {
 	v, readable, actor := r.read()
-	document = make([]byte, 0, len(r.Body)+128)
 	if !readable {
-		return r.unreadable().AppendCanonical(document), actor
+		return r.unreadable().AppendCanonical(dst), actor
 	}
-	return v.AppendCanonicalWith(document, r.given()...), actor
+	return v.AppendCanonicalWith(dst, r.given()...), actor
 }
 
 // Value is the document as a value, and who the event names as its actor; "" where
@@ -140,10 +140,11 @@ func text(s string) canon.Value {
 // Entry is the leaf data of a record that has a place.
 func (r Record) Entry() []byte { return NewEntry(r.Seq(), r.At, Digest(r.Document())) }
 
-// EntryActor is Entry and Actor, for the price of reading the body once.
-func (r Record) EntryActor() (entry []byte, actor string) {
-	document, actor := r.documentActor()
-	return NewEntry(r.Seq(), r.At, Digest(document)), actor
+// EntryActor is Entry and Actor, for the price of reading the body once. room is what a
+// former call has returned, or nil: the next one makes the document there.
+func (r Record) EntryActor(room []byte) (entry []byte, actor string, again []byte) {
+	document, actor := r.appendDocument(room[:0])
+	return NewEntry(r.Seq(), r.At, Digest(document)), actor, document
 }
 
 // NewEntry is the leaf data of the event with this place, time and digest.

@@ -118,7 +118,7 @@ var escapes = [256]byte{'"': '"', '\\': '\\', '\b': 'b', '\t': 't', '\n': 'n', '
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
-	for i := 0; i < len(s); i++ {
+	for i := plainRun(s, 0); i < len(s); i++ {
 		c := s[i]
 		if charClasses[c] == plain || c >= 0x80 {
 			continue
@@ -151,7 +151,6 @@ func Digest(tool string, arguments Value) string {
 	buf = appendString(buf, tool)
 	buf = append(buf, '}')
 	_, _ = sum.Write(buf)
-	out := make([]byte, len(digestPrefix), len(digestPrefix)+2*sha256.Size)
-	copy(out, digestPrefix)
-	return string(hex.AppendEncode(out, sum.Sum(buf[:0])))
+	var out [len(digestPrefix) + 2*sha256.Size]byte
+	return string(hex.AppendEncode(append(out[:0], digestPrefix...), sum.Sum(buf[:0])))
 }

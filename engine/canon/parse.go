@@ -39,6 +39,10 @@ func Parse(data []byte) (Value, error) {
 	}
 	// The one copy: all strings without escapes are parts of it.
 	p := parser{text: string(data), open: open{elems: make([]Value, 0, 8), members: make([]Member, 0, fewNames)}}
+	// No object has a member without a colon: most documents need no more than this.
+	if colons := strings.Count(p.text, ":"); colons > 0 {
+		p.ended.members = make([]Member, min(colons, sharedMost))
+	}
 	v, err := p.value(0)
 	if err != nil {
 		return Value{}, err

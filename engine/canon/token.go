@@ -27,15 +27,41 @@ var charClasses = func() (classes [256]uint8) {
 	return classes
 }()
 
+// Each is a byte eight times.
+const (
+	ones  = 0x0101010101010101
+	highs = 0x80 * ones
+)
+
+// plainRun is where the run of plain bytes ends that begins in s at from: eight at a time,
+// because most of a document is plain.
+func plainRun(s string, from int) int {
+	i := from
+	for ; i+8 <= len(s); i += 8 {
+		// The compiler makes one load of it.
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		quotes, backslashes := w^'"'*ones, w^'\\'*ones
+		// The highest bit of a byte is set where it is no plain one, or a byte before is none.
+		if (w|(w-0x20*ones)|(quotes-ones)|(backslashes-ones))&highs != 0 {
+			break
+		}
+	}
+	for i < len(s) && charClasses[s[i]] == plain {
+		i++
+	}
+	return i
+}
+
 // stringToken reads a string, from its opening quote to behind its closing
 // quote, and returns it unescaped.
 func (p *parser) stringToken() (string, *SyntaxError) {
 	p.pos++
 	start := p.pos
-	for p.pos < len(p.text) {
+	for p.pos = plainRun(p.text, start); p.pos < len(p.text); {
 		switch charClasses[p.text[p.pos]] {
 		case plain:
-			p.pos++
+			p.pos = plainRun(p.text, p.pos)
 		case multibyte:
 			if err := p.character(); err != nil {
 				return "", err
@@ -61,9 +87,7 @@ func (p *parser) escapedString(start int) (string, *SyntaxError) {
 		from := p.pos
 		switch charClasses[p.text[p.pos]] {
 		case plain:
-			for p.pos < len(p.text) && charClasses[p.text[p.pos]] == plain {
-				p.pos++
-			}
+			p.pos = plainRun(p.text, p.pos)
 			out = append(out, p.text[from:p.pos]...)
 		case multibyte:
 			if err := p.character(); err != nil {

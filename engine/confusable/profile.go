@@ -172,6 +172,9 @@ var everyScript = scriptSet{^uint64(0), ^uint64(0), ^uint64(0)}
 // another script's letters that all are drawn like ASCII. Names that differ in
 // letters of one alphabet (ı and i) are for Skeleton to compare.
 func ClearName(name string) bool {
+	if isPlain(name) {
+		return strings.TrimSpace(name) == name
+	}
 	if strings.TrimSpace(name) != name || !norm.NFKC.IsNormalString(name) || !utf8.ValidString(name) {
 		return false // wide letters and the like stand for others
 	}
@@ -203,6 +206,17 @@ func ClearName(name string) bool {
 		return false
 	}
 	return LevelOf(name) <= HighlyRestrictive
+}
+
+// isPlain reports whether a name is there and has ASCII's letters, digits, signs and blanks
+// only, of which none can be taken for one of another script here.
+func isPlain(name string) bool {
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] > '~' {
+			return false
+		}
+	}
+	return name != ""
 }
 
 // zeroOf is the zero of the system that a decimal digit is of. Two systems meet

@@ -182,9 +182,13 @@ func (q *Sequencer) once(ctx context.Context, l *store.LogLeader, head *store.Lo
 	}
 	a := store.Advance{From: *head}
 	full := map[int]bool{}
+	var room []byte
+	a.Seqs, a.Actors = make([]int64, 0, len(events)), make([]string, 0, len(events))
 	for _, e := range events {
 		e.Leaf = tree.Size()
-		entry, actor := e.EntryActor()
+		var entry []byte
+		var actor string
+		entry, actor, room = e.EntryActor(room)
 		a.Seqs, a.Actors = append(a.Seqs, e.Seq), append(a.Actors, actor)
 		tree.Append(audit.LeafHash(entry), func(t audit.Tile) {
 			t.Hashes = append([]tlog.Hash(nil), t.Hashes...)
