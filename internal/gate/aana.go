@@ -36,7 +36,7 @@ func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.V
 	finish := func(o Outcome) Checked {
 		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval, Joined: o.Joined}
 	}
-	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
+	o, err := g.submit(ctx, p, &proposal, r, access.Adapt(once, finish))
 	if err != nil {
 		return Checked{}, err
 	}
@@ -73,7 +73,7 @@ func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Ti
 		},
 		Valid: true, Arguments: event.Arguments, Document: doc, input: event.UserIntent, subjects: []string{event.Subject.Ref},
 		claim: registry.Claim{AgentID: agentID, Tool: event.ToolName}, event: &event, state: limit,
-		result: result,
+		result: result, keys: result.ArgumentKeys(),
 		safe: map[string]any{
 			"tool_category": string(event.Category), "risk_domain": string(event.RiskDomain), "authorization_state": string(event.State), "evidence_ref_count": len(event.Evidence),
 		},

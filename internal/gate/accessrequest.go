@@ -84,7 +84,7 @@ const (
 
 // reevaluate answers a request that presents an approval: it is permitted once, by
 // redeeming the approval's token, as any approved call is.
-func (g *Gate) reevaluate(ctx context.Context, p access.Principal, request authzen.Request, proposal Proposal, r Request, once *access.Once[Evaluated]) (Evaluated, error) {
+func (g *Gate) reevaluate(ctx context.Context, p access.Principal, request authzen.Request, proposal *Proposal, r Request, once *access.Once[Evaluated]) (Evaluated, error) {
 	if err := g.answered(ctx, p, once.Of()); err != nil {
 		return Evaluated{}, err
 	}
@@ -149,13 +149,13 @@ func (g *Gate) reevaluate(ctx context.Context, p access.Principal, request authz
 type notApplicable struct{ code, next, message string }
 
 // refusal is the decision on a call whose approval does not permit it.
-func (j *Judge) refusal(p Proposal, n notApplicable) engine.Decision {
+func (j *Judge) refusal(p *Proposal, n notApplicable) engine.Decision {
 	return engine.Evaluate(p.Call, j.Digest(), always(engine.Opinion{Findings: []engine.Finding{{Source: authzen.Dialect, Code: n.code, Route: engine.Refuse, Message: n.message}}}))
 }
 
 // notPermitted puts on record that an approval was presented that does not permit the
 // call.
-func (g *Gate) notPermitted(ctx context.Context, p access.Principal, proposal Proposal, r Request, n notApplicable, once *access.Once[Evaluated]) (Evaluated, error) {
+func (g *Gate) notPermitted(ctx context.Context, p access.Principal, proposal *Proposal, r Request, n notApplicable, once *access.Once[Evaluated]) (Evaluated, error) {
 	if proposal.Call.RequestID == "" {
 		proposal.Call.RequestID = r.ID
 	}

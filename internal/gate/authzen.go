@@ -45,13 +45,13 @@ func (g *Gate) Evaluate(ctx context.Context, p access.Principal, doc canon.Value
 		if !slices.Contains(p.Scopes, identity.ScopeRedeem) {
 			return Evaluated{}, nil, &access.Refusal{Kind: access.Forbidden, Code: "scope_missing", Detail: "To be permitted by an approval takes a key that has the scope “redeem”."}
 		}
-		e, err := g.reevaluate(ctx, p, request, proposal, r, once)
+		e, err := g.reevaluate(ctx, p, request, &proposal, r, once)
 		return e, nil, err
 	}
 	finish := func(o Outcome) Evaluated {
 		return Evaluated{Decision: o.Decision, Event: o.Event, Approval: o.Approval, Joined: o.Joined}
 	}
-	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
+	o, err := g.submit(ctx, p, &proposal, r, access.Adapt(once, finish))
 	if err != nil {
 		return Evaluated{}, nil, err
 	}

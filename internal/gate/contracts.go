@@ -45,16 +45,16 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 		return nil, err
 	}
 	asks := g.asking(p, DialectSafeAI, q.Tool, requestID)
-	v, err := g.vetoed(ctx, asks)
+	v, err := g.vetoed(ctx, &asks)
 	if err != nil {
 		return nil, err
 	}
 	if v != nil {
-		return nil, g.contractVetoed(ctx, p, q, asks, v)
+		return nil, g.contractVetoed(ctx, p, q, &asks, v)
 	}
 	judge := g.Judge()
 	asks.Call.Environment, asks.Arguments, asks.labels, asks.state = judge.Environment, q.Payload, q.DataTags, stateOf(p.MaxState)
-	labels := slices.Concat(q.DataTags, judge.tool(asks).DataLabels)
+	labels := slices.Concat(q.DataTags, judge.tool(&asks).DataLabels)
 	contracts := judge.Contracts
 	if contracts == nil {
 		contracts = noContracts
@@ -89,7 +89,7 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 		i := contracts.InterceptRequest(q.Tool, q.Payload, labels, judge.Detector)
 		if i.Action != safeai.Allow {
 			deny(i.Reason)
-		} else if d := judge.Beside(asks, g.Store.Clock()); d.Route != engine.Accept {
+		} else if d := judge.Beside(&asks, g.Store.Clock()); d.Route != engine.Accept {
 			// The contract is one of several judges here too.
 			outcome, reason = engine.Deny, boundedReasons(strictestFirst(d.Findings))[0]
 			i = i.Blocked(blockedBecause(d.Route, reason))
@@ -134,7 +134,7 @@ func blockedBecause(route engine.Route, first engine.Reason) string {
 }
 
 // contractVetoed turns a question away that a veto has stopped.
-func (g *Gate) contractVetoed(ctx context.Context, p access.Principal, q ContractQuestion, asks Proposal, v *veto) error {
+func (g *Gate) contractVetoed(ctx context.Context, p access.Principal, q ContractQuestion, asks *Proposal, v *veto) error {
 	e := g.decided(p, asks, engine.Decision{Findings: []engine.Finding{v.finding}, Route: engine.Refuse, PolicyDigest: g.Judge().Digest()})
 	e.Type, e.Outcome, e.PluginSource, e.ToolName = engine.ToolContract, v.outcome, v.source, q.Tool
 	if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {

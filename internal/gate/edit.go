@@ -145,7 +145,7 @@ func (g *Contributions) edited(c *store.Change, r EditRequest) (edition, error) 
 	// No veto is asked: it is no further call to count, and the lock knows of kill
 	// switches.
 	judge := g.Judge()
-	j := judge.Judge(p, g.Store.Clock())
+	j := judge.Judge(&p, g.Store.Clock())
 	if j.Route == engine.Refuse {
 		var why []string
 		for _, f := range strictestFirst(j.Findings) {
@@ -174,7 +174,7 @@ func (g *Contributions) edited(c *store.Change, r EditRequest) (edition, error) 
 		return edition{}, fmt.Errorf("seal the arguments of %s: %w", a.ID, err)
 	}
 	terms := judge.Routing.Terms(rule, both.Requirements, a.Plan.Accountable, byClaim)
-	terms.Stakes = judge.stakes(p, j.Policy)
+	terms.Stakes = judge.stakes(&p, j.Policy)
 	return edition{store.Amendment{
 		Digest: p.Call.Digest, Decision: both, Requirements: both.Requirements, Excluded: slices.Compact(excluded),
 		Terms: terms, Sealed: &box, ArgumentsSize: len(r.Arguments.Canonical()),

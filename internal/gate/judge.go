@@ -129,6 +129,7 @@ type Proposal struct {
 	// confirmed what it would say once people have approved it.
 	own, confirmed []engine.Check
 	safe           map[string]any // what the event may tell of it
+	keys           []string       // what it may tell of the arguments' names, where that is known
 	// binding is a keyed digest of what was evaluated; "" by other doors than AuthZEN's.
 	binding string
 }
@@ -143,29 +144,30 @@ type Judgement struct {
 // Judge judges a proposal. What would still stand in the way of a confirmed
 // call is shown to people now, instead of turning their approval down
 // afterwards.
-func (j *Judge) Judge(p Proposal, now time.Time) Judgement {
+func (j *Judge) Judge(p *Proposal, now time.Time) Judgement {
 	if !p.Valid {
 		return Judgement{Decision: engine.Evaluate(p.Call, j.digest, p.own...)}
 	}
 	shared, said := j.shared(p, now)
-	d := engine.Evaluate(p.Call, j.digest, slices.Concat(p.own, j.checks(p, "", now), shared)...)
+	d := engine.Evaluate(p.Call, j.digest, j.checks(p.own, p, "", now, shared)...)
 	if j.Policy == nil && d.Route == engine.Accept && j.tool(p).Category == "" {
 		d = d.Tighten(unvouched)
 	}
 	if d.Route.Waits() {
-		d = d.Preview(engine.Evaluate(p.Call, j.digest, slices.Concat(p.confirmed, j.checks(p, "apr_", now), shared)...))
+		d = d.Preview(engine.Evaluate(p.Call, j.digest, j.checks(p.confirmed, p, "apr_", now, shared)...))
 	}
 	return Judgement{Decision: d, Policy: said}
 }
 
-// checks is the contract as the checks that it is.
-func (j *Judge) checks(p Proposal, approvalID string, now time.Time) []engine.Check {
-	return []engine.Check{func(engine.Call) engine.Opinion { return j.contract(p, approvalID, now) }}
+// checks are all of a call's: the dialect's own, the contract, and the others.
+func (j *Judge) checks(own []engine.Check, p *Proposal, approvalID string, now time.Time, others []engine.Check) []engine.Check {
+	all := append(make([]engine.Check, 0, len(own)+1+len(others)), own...)
+	return append(append(all, func(engine.Call) engine.Opinion { return j.contract(p, approvalID, now) }), others...)
 }
 
 // shared are the checks of every dialect's call: the tool's contract, the
 // policy, and who calls with what tool.
-func (j *Judge) shared(p Proposal, now time.Time) ([]engine.Check, *policy.Decision) {
+func (j *Judge) shared(p *Proposal, now time.Time) ([]engine.Check, *policy.Decision) {
 	checks, said := j.rules(p, now)
 	if j.Contracts != nil {
 		checks = append(checks, func(c engine.Call) engine.Opinion {
@@ -176,7 +178,7 @@ func (j *Judge) shared(p Proposal, now time.Time) ([]engine.Check, *policy.Decis
 }
 
 // rules are the shared checks but for the tool's contract.
-func (j *Judge) rules(p Proposal, now time.Time) ([]engine.Check, *policy.Decision) {
+func (j *Judge) rules(p *Proposal, now time.Time) ([]engine.Check, *policy.Decision) {
 	own, said := j.policyOpinion(p, now)
 	checks := []engine.Check{always(own), func(engine.Call) engine.Opinion { return j.known(p, now) }}
 	if j.Unusable {
@@ -187,14 +189,14 @@ func (j *Judge) rules(p Proposal, now time.Time) ([]engine.Check, *policy.Decisi
 
 // Beside judges a call that its tool's contract allows by everything else: what
 // SafeAI's interception has to know before it lets a call through.
-func (j *Judge) Beside(p Proposal, now time.Time) engine.Decision {
+func (j *Judge) Beside(p *Proposal, now time.Time) engine.Decision {
 	rules, _ := j.rules(p, now)
-	return engine.Evaluate(p.Call, j.digest, append(j.checks(p, "", now), rules...)...)
+	return engine.Evaluate(p.Call, j.digest, j.checks(nil, p, "", now, rules)...)
 }
 
 // stakes is the template of the sentence that says what a call will do: the policy
 // rule's, else that of the tool's registration; nil without one.
-func (j *Judge) stakes(p Proposal, said *policy.Decision) *approval.Stakes {
+func (j *Judge) stakes(p *Proposal, said *policy.Decision) *approval.Stakes {
 	if said != nil && said.Stakes != "" {
 		return &approval.Stakes{Template: said.Stakes, From: "policy rule " + said.Rule}
 	}
@@ -205,7 +207,7 @@ func (j *Judge) stakes(p Proposal, said *policy.Decision) *approval.Stakes {
 }
 
 // known says who calls, and with what tool.
-func (j *Judge) known(p Proposal, now time.Time) engine.Opinion {
+func (j *Judge) known(p *Proposal, now time.Time) engine.Opinion {
 	o := engine.Opinion{Findings: j.Registry.Check(p.claim, now)}
 	if p.Call.Tool == threegate.ToolName && p.Call.Dialect != DialectThreeGate {
 		o.Findings = append(o.Findings, engine.Finding{
@@ -217,7 +219,7 @@ func (j *Judge) known(p Proposal, now time.Time) engine.Opinion {
 }
 
 // tool is what is registered of the call's tool.
-func (j *Judge) tool(p Proposal) registry.Tool {
+func (j *Judge) tool(p *Proposal) registry.Tool {
 	t, _ := j.Registry.Registered(p.Call.Tool)
 	return t
 }
@@ -247,8 +249,9 @@ func classification(t registry.Tool) aana.Classification {
 // claims to be, and every call as what is registered of its tool. So a claim makes
 // nothing looser, and no other system's document does. approvalID is the evidence
 // of a call that people have approved, and "" before that.
-func (j *Judge) contract(p Proposal, approvalID string, now time.Time) engine.Opinion {
-	var results []aana.Result
+func (j *Judge) contract(p *Proposal, approvalID string, now time.Time) engine.Opinion {
+	var found [3][]engine.Finding
+	results := found[:0]
 	known, state := classification(j.tool(p)), p.state
 	if approvalID != "" {
 		state = aana.Confirmed
@@ -259,10 +262,10 @@ func (j *Judge) contract(p Proposal, approvalID string, now time.Time) engine.Op
 			if approvalID != "" {
 				e = confirm(e, approvalID)
 			}
-			results = append(results, e.Judge(now))
+			results = append(results, e.Findings(now))
 		}
 		if approvalID == "" {
-			results = append(results, p.result)
+			results = append(results, p.result.Findings)
 		} else {
 			judge(*p.event)
 		}
@@ -272,10 +275,8 @@ func (j *Judge) contract(p Proposal, approvalID string, now time.Time) engine.Op
 		}
 	}
 	if known.Category != "" && p.Call.Dialect != DialectThreeGate {
-		r := aana.Known(p.Call.Tool, p.Arguments, known, state).Judge(now)
 		// That the registry has no objection is no news.
-		r.Findings = slices.DeleteFunc(r.Findings, func(f engine.Finding) bool { return f.Route == engine.Accept })
-		results = append(results, r)
+		results = append(results, slices.DeleteFunc(aana.Known(p.Call.Tool, p.Arguments, known, state).Findings(now), func(f engine.Finding) bool { return f.Route == engine.Accept }))
 	}
 	o := aana.Joined(results...)
 	if other {
@@ -307,7 +308,7 @@ var unusable = engine.Opinion{Findings: []engine.Finding{{
 
 // policyRequest is what policy rules look at: of the agent and its tool what is
 // registered, the call's arguments, and what the call claims besides.
-func (j *Judge) policyRequest(p Proposal) *policy.Request {
+func (j *Judge) policyRequest(p *Proposal) *policy.Request {
 	who, args := j.Registry.Identify(p.claim), p.Arguments
 	if p.policyArguments.Kind() == canon.ObjectKind {
 		args = p.policyArguments
@@ -340,7 +341,7 @@ const policySource = "policy"
 // policyOpinion is what the policy makes of a call, as one check's opinion, and
 // its own decision: the strictest of those that hold for some of the claims. It
 // knows nothing of the document in which the call was proposed.
-func (j *Judge) policyOpinion(p Proposal, now time.Time) (engine.Opinion, *policy.Decision) {
+func (j *Judge) policyOpinion(p *Proposal, now time.Time) (engine.Opinion, *policy.Decision) {
 	switch {
 	case j.Policy == nil && j.Unusable:
 		return engine.Opinion{}, nil
@@ -420,12 +421,12 @@ func (j *Judge) Recheck(a approval.Approval, document []byte, now time.Time) (en
 	if p.Call.Digest != a.Call.Digest {
 		return engine.Decision{}, fmt.Errorf("judge again: the sealed document of %s is not the call that was approved", a.ID)
 	}
-	shared, _ := j.shared(p, now)
 	if accepted {
 		// Nobody has approved it: it has to be accepted as it stands, as it was.
-		return j.Judge(p, now).Decision, nil
+		return j.Judge(&p, now).Decision, nil
 	}
-	d, rule := engine.Evaluate(a.Call, j.digest, slices.Concat(p.confirmed, j.checks(p, a.ID, now), shared)...), j.Routing.For(a.Call)
+	shared, _ := j.shared(&p, now)
+	d, rule := engine.Evaluate(a.Call, j.digest, j.checks(p.confirmed, &p, a.ID, now, shared)...), j.Routing.For(a.Call)
 	for i := range d.Requirements {
 		// What the policy leaves to the settings it does not ask to be stricter.
 		if r := &d.Requirements[i]; r.Deny == 0 && r.Kind.PeopleDecide() {

@@ -100,7 +100,7 @@ func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r Red
 		Request: access.Request{Credential: "successor", Key: id, Hash: []byte(id)},
 		Render:  func(o Outcome, _ error) access.Reply { return access.Reply{Body: []byte(opened(o))} },
 	}
-	o, err := g.submit(ctx, p, proposal, Request{ID: r.RequestID, Separate: true, Circumstances: approval.Circumstances{Preconditions: conditions}}, once)
+	o, err := g.submit(ctx, p, &proposal, Request{ID: r.RequestID, Separate: true, Circumstances: approval.Circumstances{Preconditions: conditions}}, once)
 	linked := ""
 	var refused *access.Refusal
 	var kept *access.Replay

@@ -65,7 +65,7 @@ func (g *Queries) RuleTrace(ctx context.Context, p engine.Person, c Card) (*Rule
 	}
 	then := &Judge{Rules: Rules{Environment: a.Call.Environment, Registry: judge.Registry}}
 	t := &RuleTrace{
-		Trace: bundle.Trace(then.policyRequest(proposal), a.Plan.OpenedAt), Version: bundle.Version, Default: bundle.Default,
+		Trace: bundle.Trace(then.policyRequest(&proposal), a.Plan.OpenedAt), Version: bundle.Version, Default: bundle.Default,
 		Former: judge.Policy == nil || judge.Policy.Digest != bundle.Digest,
 	}
 	t.Differs = differs(*t, a.Decision.Findings)

@@ -37,7 +37,7 @@ func union(lists ...[]string) []string {
 // requestingSide finds who is of the requesting side: the registered owner of the
 // agent; and, as the call claims, the owners of every agent in its delegation chain
 // and the people on whose behalf it is made, when they are some of ours.
-func (g *Gate) requestingSide(ctx context.Context, p access.Principal, proposal Proposal) (side, error) {
+func (g *Gate) requestingSide(ctx context.Context, p access.Principal, proposal *Proposal) (side, error) {
 	var s side
 	agent, err := g.Store.People.Agent(ctx, p.AgentID)
 	if err != nil {

@@ -44,7 +44,7 @@ func (g *Gate) CheckToolCall(ctx context.Context, p access.Principal, doc canon.
 	finish := func(o Outcome) CheckedAction {
 		return CheckedAction{Allowed: o.Route == engine.Accept, Decision: spm.Answer(o.Decision, o.Policy), Event: o.Event, Approval: o.Approval, Joined: o.Joined}
 	}
-	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
+	o, err := g.submit(ctx, p, &proposal, r, access.Adapt(once, finish))
 	if err != nil {
 		return CheckedAction{}, nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,7 +74,7 @@ type Outcome struct {
 // submit takes a proposal through the pipeline and returns once the decision's
 // event is durable: the kill switch or the rate limiter may veto it, every check
 // judges it; a call that waits has its approval.
-func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal, r Request, once *access.Once[Outcome]) (Outcome, error) {
+func (g *Gate) submit(ctx context.Context, p access.Principal, proposal *Proposal, r Request, once *access.Once[Outcome]) (Outcome, error) {
 	judge := g.Judge()
 	if _, known := judge.Registry.Agents[p.AgentID]; !known && g.Refresh != nil {
 		// Its key is good, so it is new: this process has yet to hear of it.
@@ -201,7 +200,7 @@ func (g *core) unlessKilled(ctx context.Context, agentID string, by engine.Actor
 }
 
 // refuseVetoed refuses a proposal that a veto has stopped.
-func (g *Gate) refuseVetoed(ctx context.Context, p access.Principal, proposal Proposal, v *veto, once *access.Once[Outcome]) (Outcome, error) {
+func (g *Gate) refuseVetoed(ctx context.Context, p access.Principal, proposal *Proposal, v *veto, once *access.Once[Outcome]) (Outcome, error) {
 	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.Opinion{Findings: []engine.Finding{v.finding}}))
 	e := g.decided(p, proposal, d)
 	e.Outcome, e.PluginSource = v.outcome, v.source
@@ -251,7 +250,7 @@ func bounded(c engine.Call) *access.Refusal {
 }
 
 // decided is the event of a decision.
-func (g *core) decided(p access.Principal, proposal Proposal, d engine.Decision) engine.Event {
+func (g *core) decided(p access.Principal, proposal *Proposal, d engine.Decision) engine.Event {
 	e := engine.Event{
 		ID: store.NewEventID(), Type: engine.Decided, RequestID: proposal.Call.RequestID, AgentID: p.AgentID, ToolName: proposal.Call.Tool,
 		Outcome: d.Outcome, Reasons: boundedReasons(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.Actor(),
@@ -289,23 +288,31 @@ func boundedReasons(findings []engine.Finding) []engine.Reason {
 
 // strictestFirst puts what decided before what was merely noticed.
 func strictestFirst(findings []engine.Finding) []engine.Finding {
-	return slices.SortedStableFunc(slices.Values(findings), func(a, b engine.Finding) int { return int(b.Route) - int(a.Route) })
+	sorted := slices.Clone(findings)
+	slices.SortStableFunc(sorted, func(a, b engine.Finding) int { return int(b.Route) - int(a.Route) })
+	return sorted
 }
 
 // safePayload says what was called without saying with what: classification
 // and the names of arguments, as far as they have the form of names, never a
 // value.
-func safePayload(p Proposal, d engine.Decision) json.RawMessage {
-	payload := make(map[string]any, len(p.safe)+5)
+func safePayload(p *Proposal, d engine.Decision) json.RawMessage {
+	var few [16]told
+	members := append(few[:0], told{"dialect", p.Call.Dialect}, told{"route", d.Route})
 	if p.dryRun {
-		payload["dry_run"] = true
+		members = append(members, told{"dry_run", true})
 	}
-	payload["dialect"], payload["route"] = p.Call.Dialect, d.Route
 	if p.Valid {
-		maps.Copy(payload, p.safe)
-		payload["argument_count"], payload["argument_keys"] = p.Arguments.Len(), words(aana.ArgumentKeys(p.Arguments))
+		for name, value := range p.safe {
+			members = append(members, told{name, value})
+		}
+		keys := p.keys
+		if keys == nil {
+			keys = aana.ArgumentKeys(p.Arguments)
+		}
+		members = append(members, told{"argument_count", p.Arguments.Len()}, told{"argument_keys", words(keys)})
 	}
-	encoded, err := appendPayload(make([]byte, 0, 256), payload)
+	encoded, err := appendPayload(make([]byte, 0, 512), members)
 	if err != nil {
 		// Strings, numbers and routes always encode; an event without its
 		// payload is still better than none.
@@ -314,19 +321,21 @@ func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 	return encoded
 }
 
-// appendPayload appends an object as encoding/json writes it.
-func appendPayload(dst []byte, members map[string]any) ([]byte, error) {
-	var few [16]string
-	names := few[:0]
-	for name := range members {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+// told is a member of an event's payload.
+type told struct {
+	name  string
+	value any
+}
+
+// appendPayload appends an object as encoding/json writes it: sorted by names, of which
+// none is there twice.
+func appendPayload(dst []byte, members []told) ([]byte, error) {
+	slices.SortFunc(members, func(a, b told) int { return strings.Compare(a.name, b.name) })
 	before := byte('{')
-	for _, name := range names {
-		dst = append(engine.AppendJSONString(append(dst, before), name), ':')
+	for _, m := range members {
+		dst = append(engine.AppendJSONString(append(dst, before), m.name), ':')
 		before = ','
-		switch v := members[name].(type) {
+		switch v := m.value.(type) {
 		case string:
 			dst = engine.AppendJSONString(dst, v)
 		case []string:
@@ -335,6 +344,12 @@ func appendPayload(dst []byte, members map[string]any) ([]byte, error) {
 			dst = strconv.AppendInt(dst, int64(v), 10)
 		case bool:
 			dst = strconv.AppendBool(dst, v)
+		case engine.Route:
+			name, err := v.MarshalText()
+			if err != nil {
+				return nil, err
+			}
+			dst = engine.AppendJSONString(dst, string(name))
 		default:
 			encoded, err := json.Marshal(v)
 			if err != nil {
@@ -350,7 +365,7 @@ func appendPayload(dst []byte, members map[string]any) ([]byte, error) {
 }
 
 // opening prepares the approval of a call that waits, or wants a token.
-func (g *Gate) opening(ctx context.Context, p access.Principal, proposal Proposal, judge *Judge, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
+func (g *Gate) opening(ctx context.Context, p access.Principal, proposal *Proposal, judge *Judge, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
 	side, err := g.requestingSide(ctx, p, proposal)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []b
 	}
 	// Whoever is stopped or has had enough costs no reading of documents.
 	asks := g.asking(p, DialectThreeGate, threegate.ToolName, r.ID)
-	v, err := g.vetoed(ctx, asks)
+	v, err := g.vetoed(ctx, &asks)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
@@ -47,7 +47,7 @@ func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []b
 		finish := func(o Outcome) CheckedDocument {
 			return CheckedDocument{Digest: threegate.Digest(document), Decision: o.Decision}
 		}
-		o, err := g.refuseVetoed(ctx, p, asks, v, access.Adapt(once, finish))
+		o, err := g.refuseVetoed(ctx, p, &asks, v, access.Adapt(once, finish))
 		return finish(o), nil, err
 	}
 	now := g.Store.Clock()
@@ -66,7 +66,7 @@ func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []b
 	finish := func(o Outcome) CheckedDocument {
 		return CheckedDocument{RequestID: report.Request.RequestID, Digest: threegate.Digest(document), Decision: o.Decision, Approval: o.Approval, Joined: o.Joined}
 	}
-	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
+	o, err := g.submit(ctx, p, &proposal, r, access.Adapt(once, finish))
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}

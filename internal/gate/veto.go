@@ -30,7 +30,7 @@ const (
 
 // vetoed asks whether a call may be judged: the kill switch, then the rate
 // limiter. The first veto ends it; nil is none. An error is an outage.
-func (g *core) vetoed(ctx context.Context, p Proposal) (*veto, error) {
+func (g *core) vetoed(ctx context.Context, p *Proposal) (*veto, error) {
 	v, err := g.guard(ctx, killSwitchVeto, func() (*veto, error) { return g.killSwitch(p.Call.AgentID), nil })
 	if v != nil || err != nil {
 		return v, err
@@ -81,7 +81,7 @@ func isKilled(err error) bool { return errors.Is(err, store.ErrKilled) }
 
 // rateLimiter counts the call against its agent's limits. A call that is
 // refused later has counted all the same.
-func (g *core) rateLimiter(ctx context.Context, p Proposal) (*veto, error) {
+func (g *core) rateLimiter(ctx context.Context, p *Proposal) (*veto, error) {
 	limits := g.Judge().Registry.LimitsOf(p.Call.AgentID)
 	if limits == (registry.Limits{}) {
 		return nil, nil

@@ -111,11 +111,10 @@ func (w *writer) bool(before string, b bool) {
 }
 
 func (w *writer) route(before string, r engine.Route) {
-	name, err := r.MarshalText()
-	if err != nil {
-		w.err = err
+	if r > engine.Refuse {
+		_, w.err = r.MarshalText() // which says that there is no such route
 	}
-	w.text(before, string(name))
+	w.text(before, r.String())
 }
 
 func (w *writer) encoded(before string, v any) {

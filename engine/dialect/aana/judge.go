@@ -38,8 +38,24 @@ var (
 // of evidence is measured. It is a pure function of its arguments and takes
 // time linear in the size of the event.
 func (e Event) Judge(now time.Time) Result {
+	r, refs := e.judge(now)
+	if len(r.ValidationErrors) == 0 {
+		r.echo = e.shown(refs)
+	}
+	return r
+}
+
+// Findings are Judge's, for whom nothing of the event is repeated.
+func (e Event) Findings(now time.Time) []engine.Finding {
+	r, _ := e.judge(now)
+	return r.Findings
+}
+
+// judge is Judge without what the answer repeats of the event; refs are how it names
+// the evidence.
+func (e *Event) judge(now time.Time) (r Result, refs shownRefs) {
 	if errs := e.malformed(); len(errs) > 0 {
-		return refused(errs)
+		return refused(errs), refs
 	}
 	var j judgement
 	category := e.effectiveCategory()
@@ -48,7 +64,7 @@ func (e Event) Judge(now time.Time) Result {
 		j.reason("public_read_reclassified_identity_bound_private_read")
 	}
 	e.judgeAuthority(&j, category)
-	refs := e.judgeEvidence(&j, category, now)
+	refs = e.judgeEvidence(&j, category, now)
 	own := j.route()
 	e.judgeRecommendation(&j, own)
 	if misclassified {
@@ -63,11 +79,10 @@ func (e Event) Judge(now time.Time) Result {
 		}
 		j.block("public_read_identity_bound_misclassified", min(route, engine.Defer))
 	}
-	r := j.result()
+	r = j.result()
 	r.Own = own
 	r.Recommended = e.Recommended
-	r.echo = e.shown(refs)
-	return r
+	return r, refs
 }
 
 // malformed lists what Parse would never have let through. It is for an Event

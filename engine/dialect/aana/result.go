@@ -61,18 +61,22 @@ func refused(errs []ValidationError) Result {
 	return r
 }
 
+// ArgumentKeys are the names of the event's arguments as the answer repeats them; see
+// ArgumentKeys of the package. They are nil for an event that could not be read.
+func (r Result) ArgumentKeys() []string { return r.echo.argumentKeys }
+
 // Opinion is the result as one check of engine.Evaluate. What AANA
 // would ask about needs an answer; what it defers needs one reviewer.
 func (r Result) Opinion() engine.Opinion {
 	return opinion(slices.Clone(r.Findings))
 }
 
-// Joined is several judgements of one call by the contract as one opinion: of the
-// findings each once, and what the strictest of them asks for.
-func Joined(results ...Result) engine.Opinion {
+// Joined is the findings of several judgements of one call by the contract as one
+// opinion: each once, and what the strictest of them asks for.
+func Joined(judged ...[]engine.Finding) engine.Opinion {
 	var all []engine.Finding
-	for _, r := range results {
-		for _, f := range r.Findings {
+	for _, findings := range judged {
+		for _, f := range findings {
 			if !slices.Contains(all, f) {
 				all = append(all, f)
 			}
