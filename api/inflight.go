@@ -238,7 +238,11 @@ func (a *API) admit(c *call, op operation) (leave func(), err error) {
 	if within {
 		size = 0 // the request that this one is part of is being counted, and holds room
 	}
-	c.r = c.r.WithContext(context.WithValue(c.r.Context(), admitted{}, true))
+	inner, its := context.WithValue(c.r.Context(), admitted{}, true), &turn{}
+	if op.scope == identity.ScopeCheck {
+		inner = fair.With(inner, its.giveBack)
+	}
+	c.r = c.r.WithContext(inner)
 	who := c.caller()
 	out, err := a.inFlight.enter(who, calls, size)
 	if err != nil {
@@ -261,25 +265,32 @@ func (a *API) admit(c *call, op operation) (leave func(), err error) {
 			return nil, overloaded(err)
 		}
 	}
-	var turns []func()
 	if op.scope == identity.ScopeCheck {
-		c.begin = func(size int) error {
-			took, err := a.takeTurn(c, who, size)
-			turns = append(turns, took)
+		c.begin = func(size int) (err error) {
+			its.giveBack() // of a body before
+			its.give, err = a.takeTurn(c, who, size)
 			return err
 		}
 	}
 	return func() {
-		for _, give := range turns {
-			give()
-		}
+		its.giveBack()
 		give()
 		out()
 	}, nil
 }
 
+// turn is a request's turn to be judged, once it has come.
+type turn struct{ give func() }
+
+// giveBack gives it to the next one, whoever has it and however often.
+func (t *turn) giveBack() {
+	if t.give != nil {
+		t.give()
+	}
+}
+
 // takeTurn waits for the turn of a call whose body has been read. give has to
-// follow; the store gives back by itself when it has the decision.
+// follow, once or more often; the store gives back by itself when it has the decision.
 func (a *API) takeTurn(c *call, who string, size int) (give func(), err error) {
 	give = func() {}
 	ctx := c.r.Context()
@@ -299,10 +310,11 @@ func (a *API) takeTurn(c *call, who string, size int) (give func(), err error) {
 	if err != nil {
 		return give, overloaded(err)
 	}
+	if size <= longBody {
+		return judging, nil
+	}
 	long := give
-	give = func() { judging(); long() }
-	c.r = c.r.WithContext(fair.With(ctx, give))
-	return give, nil
+	return func() { judging(); long() }, nil
 }
 
 // overloaded is what a wait for a turn has come to.

@@ -109,10 +109,23 @@ func proposed(c *call) (body, document canon.Value, request gate.Request, err er
 	return body, document, request, err
 }
 
+// Holdpoint's own members of a proposal.
+const (
+	wantTokenMember = "want_token"
+	separateMember  = "separate"
+)
+
 // ownMembers takes Holdpoint's own members out of a proposal: no dialect's reader
 // sees them.
 func ownMembers(body canon.Value, r *gate.Request) (canon.Value, error) {
-	own := map[string]*bool{"want_token": &r.WantToken, "separate": &r.Separate}
+	some := false
+	for name := range body.All() {
+		some = some || name == wantTokenMember || name == separateMember
+	}
+	if !some {
+		return body, nil // as nearly always
+	}
+	own := map[string]*bool{wantTokenMember: &r.WantToken, separateMember: &r.Separate}
 	var rest []canon.Member
 	for _, m := range body.Members() {
 		into, ours := own[m.Name]
@@ -127,9 +140,6 @@ func ownMembers(body canon.Value, r *gate.Request) (canon.Value, error) {
 		default:
 			*into = *into || m.Value.Bool()
 		}
-	}
-	if body.Kind() != canon.ObjectKind || len(rest) == body.Len() {
-		return body, nil
 	}
 	return canon.Object(rest...), nil
 }
