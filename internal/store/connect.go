@@ -47,6 +47,7 @@ func (s *db) connectsLike(pc *pgxpool.Config) {
 		CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END`, 2*s.timeout.Milliseconds())
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		inUTC(conn)
+		takesBodies(conn)
 		_, err := conn.Exec(ctx, set)
 		return err
 	}

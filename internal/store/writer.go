@@ -459,18 +459,18 @@ func queueAll(batch []*queued, again bool) (*pgx.Batch, error) {
 func queueEvents(rows *pgx.Batch, events []engine.Event, again bool, then func(at time.Time)) error {
 	n := len(events)
 	ids, types, outcomes := make([]string, n), make([]string, n), make([]string, n)
-	agents, tools, approvals, bodies := make([]string, n), make([]string, n), make([]string, n), make([][]byte, n)
-	for i, e := range events {
-		e.Seq, e.Timestamp = 0, time.Time{}
-		body, err := e.AppendJSON(make([]byte, 0, 1024))
-		if err != nil {
-			return fmt.Errorf("encode event %s: %w", e.ID, err)
-		}
+	agents, tools, approvals := make([]string, n), make([]string, n), make([]string, n)
+	encoded, err := bodiesOf(events)
+	if err != nil {
+		return err
+	}
+	for i := range events {
+		e := &events[i]
 		ids[i], types[i], outcomes[i] = e.ID, string(e.Type), string(e.Outcome)
-		agents[i], tools[i], approvals[i], bodies[i] = e.AgentID, e.ToolName, e.ApprovalID, body
+		agents[i], tools[i], approvals[i] = e.AgentID, e.ToolName, e.ApprovalID
 	}
 	rows.Queue(`SELECT written, written_at FROM append_events($1::text[]::uuid[], $2, $3, $4, $5, $6, $7)`,
-		ids, types, outcomes, agents, tools, approvals, bodies).QueryRow(func(row pgx.Row) error {
+		ids, types, outcomes, agents, tools, approvals, encoded).QueryRow(func(row pgx.Row) error {
 		var written int
 		var at time.Time
 		if err := row.Scan(&written, &at); err != nil {
