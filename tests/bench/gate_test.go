@@ -91,6 +91,7 @@ var call = []byte(`{"tool_name":"search_docs","tool_category":"public_read","aut
 	`"proposed_arguments":{"query":"` + strings.Repeat("hold point ", 60) + `","limit":10,"filters":{"language":"en","tags":["a","b","c"]}},"recommended_route":"accept"}`)
 
 type measured struct {
+	n         float64 // how many there were
 	perSecond float64
 	p50, p99  time.Duration
 }
@@ -153,7 +154,7 @@ func during(b *testing.B, callers int, ask func(caller int) error) measured {
 	}
 	all := slices.Concat(latencies...)
 	slices.Sort(all)
-	return measured{perSecond: float64(len(all)) / took.Seconds(), p50: all[len(all)/2], p99: all[len(all)*99/100]}
+	return measured{n: float64(len(all)), perSecond: float64(len(all)) / took.Seconds(), p50: all[len(all)/2], p99: all[len(all)*99/100]}
 }
 
 // passes is in the answer to a call that may run.
@@ -181,6 +182,9 @@ func ask(client *http.Client, m machine) error {
 	return nil
 }
 
+// insertedRow is the text of a row that pgbench inserts, and the bare server.
+var insertedRow = strings.Repeat("x", 500)
+
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
 
 // pgbench inserts single rows of about an event's size into a table of the same
@@ -196,8 +200,7 @@ func pgbench(b *testing.B, m machine, clients int) float64 {
 		program = found[len(found)-1]
 	}
 	script := filepath.Join(b.TempDir(), "insert.sql")
-	row := strings.Repeat("x", 500)
-	if err := os.WriteFile(script, []byte("INSERT INTO bench_rows (agent, tool, body) VALUES ('agent', 'tool', '"+row+"');\n"), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte("INSERT INTO bench_rows (agent, tool, body) VALUES ('agent', 'tool', '"+insertedRow+"');\n"), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	out, err := exec.Command(program, "-n", "-M", "prepared", "-f", script, "-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)),
@@ -221,32 +224,52 @@ func pgbench(b *testing.B, m machine, clients int) float64 {
 //
 // decisions/s and ratio are by Go's http.Client, as they always were. What is lean is by a
 // client that takes as little of the machine as pgbench does, and so says what the gate can.
+//
+// floor-… is a server of net/http that does nothing but insert pgbench's row for each
+// request, asked by the lean client: what is between it and the gate is the gate's own.
+// cpu-us-… is processor time for a decision or a row, in microseconds, of the program, of its
+// Postgres, and of the floor's two: on a busy machine it says more than a rate.
 func BenchmarkGate(b *testing.B) {
 	m := start(b)
 	prepare := exec.Command("psql", m.DatabaseAdminURL, "-q", "-c", "CREATE TABLE bench_rows (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, agent text, tool text, body text, at timestamptz DEFAULT clock_timestamp())")
 	if out, err := prepare.CombinedOutput(); err != nil {
 		b.Fatalf("psql: %v\n%s", err, out)
 	}
-	bare := startBare(b)
+	bare, floor := startBare(b, ""), startBare(b, m.DatabaseAdminURL)
 	gate(b, m, 8) // warm
+	lean(b, floor, 8)
 	gate(b, bare, 8)
 	for _, callers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			for range b.N {
-				var ours, light, theirs, http, p50, p99, lean50, lean99 []float64
+				var ours, light, theirs, http, p50, p99, lean50, lean99, least []float64
+				var cpu [4][]float64
 				for range *rounds {
 					theirs = append(theirs, pgbench(b, m, callers))
 					http = append(http, gate(b, bare, callers).perSecond)
 					got := gate(b, m, callers)
 					ours, p50, p99 = append(ours, got.perSecond), append(p50, ms(got.p50)), append(p99, ms(got.p99))
+					before := processors(b)
 					got = lean(b, m, callers)
+					used := processors(b).since(before)
+					cpu[0], cpu[1] = append(cpu[0], used.of(m.PID)/got.n), append(cpu[1], used.below(m.PID)/got.n)
 					light, lean50, lean99 = append(light, got.perSecond), append(lean50, ms(got.p50)), append(lean99, ms(got.p99))
+					before = processors(b)
+					got = lean(b, floor, callers)
+					used = processors(b).since(before)
+					cpu[2], cpu[3] = append(cpu[2], used.of(floor.PID)/got.n), append(cpu[3], used.below(m.PID)/got.n)
+					least = append(least, got.perSecond)
 				}
 				b.ReportMetric(median(ours), "decisions/s")
 				b.ReportMetric(median(light), "lean-decisions/s")
 				b.ReportMetric(median(theirs), "pgbench/s")
 				b.ReportMetric(median(http), "bare-http/s")
+				b.ReportMetric(median(least), "floor/s")
 				b.ReportMetric(median(ours)/median(theirs), "ratio")
+				b.ReportMetric(median(least)/median(theirs), "floor-ratio")
+				for i, name := range []string{"cpu-us-program", "cpu-us-postgres", "cpu-us-floor", "cpu-us-floor-postgres"} {
+					b.ReportMetric(median(cpu[i]), name)
+				}
 				b.ReportMetric(median(light)/median(theirs), "lean-ratio")
 				b.ReportMetric(median(ours)*(1/median(http)+1/median(theirs)), "ratio-of-parts")
 				b.ReportMetric(median(p50), "p50-ms")
