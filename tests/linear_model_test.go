@@ -39,11 +39,11 @@ type reply struct {
 	unknown bool
 	code    string // "" is yes
 	at      int64
-	seen    *glimpse
+	seen    *snapshot
 }
 
-// glimpse is what an answer shows of an approval.
-type glimpse struct {
+// snapshot is what an answer shows of an approval.
+type snapshot struct {
 	status, digest   string
 	version, edition int
 	given, denied    int
@@ -210,7 +210,7 @@ func (s standing) resumed(at bounds) standing {
 
 // shows reports whether an answer shows what the model says, and what the model
 // learns of times from it.
-func (o outcome) shows(g *glimpse) (standing, bool) {
+func (o outcome) shows(g *snapshot) (standing, bool) {
 	s := o.next
 	if g == nil {
 		return s, true
@@ -294,41 +294,41 @@ func begun(digest string, expires int64) standing {
 // TestLinearModel: the checker takes a history that can be, and refuses others.
 func TestLinearModel(t *testing.T) {
 	const ms = int64(time.Millisecond)
-	pending := func(more glimpse) *glimpse {
+	pending := func(more snapshot) *snapshot {
 		more.status, more.digest, more.version, more.edition, more.expires = "pending", "d1", 1, 1, 1000*ms
 		return &more
 	}
-	op := func(what string, who uint, call, ret int64, code string, seen *glimpse) porcupine.Operation {
+	op := func(what string, who uint, call, ret int64, code string, seen *snapshot) porcupine.Operation {
 		return did(int(who), request{what: what, who: who, digest: "d1", version: 1, called: call * ms, by: time.Second, becomes: "d2"}, reply{code: code, at: ret * ms, seen: seen})
 	}
 	lost := func(what string, who uint, call int64) porcupine.Operation {
 		return did(int(who), request{what: what, who: who, digest: "d1", version: 1, called: call * ms, becomes: "d2"}, reply{unknown: true, at: 5000 * ms})
 	}
-	over := func(status string) *glimpse { return &glimpse{status: status, digest: "d1", version: 2, edition: 1} }
-	edited := glimpse{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1000 * ms}
+	over := func(status string) *snapshot { return &snapshot{status: status, digest: "d1", version: 2, edition: 1} }
+	edited := snapshot{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1000 * ms}
 	for name, c := range map[string]struct {
 		history []porcupine.Operation
 		want    bool
 	}{
-		"two agree":                    {[]porcupine.Operation{op("approve", 0, 1, 2, "", pending(glimpse{given: 1})), op("approve", 1, 3, 4, "", nil), op("read", 5, 5, 6, "", over("approved"))}, true},
+		"two agree":                    {[]porcupine.Operation{op("approve", 0, 1, 2, "", pending(snapshot{given: 1})), op("approve", 1, 3, 4, "", nil), op("read", 5, 5, 6, "", over("approved"))}, true},
 		"two at once":                  {[]porcupine.Operation{op("approve", 0, 1, 9, "", nil), op("approve", 1, 1, 9, "", nil), op("approve", 2, 1, 9, "already_decided", nil)}, true},
 		"one is enough":                {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("read", 5, 5, 6, "", over("approved"))}, false},
 		"one votes twice":              {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("approve", 0, 3, 4, "", nil)}, false},
 		"one's second vote is refused": {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("approve", 0, 3, 4, "already_voted", nil)}, true},
-		"a vote is lost":               {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("read", 5, 5, 6, "", pending(glimpse{}))}, false},
-		"a vote that nobody cast":      {[]porcupine.Operation{op("read", 5, 5, 6, "", pending(glimpse{given: 1}))}, false},
-		"a vote without an answer":     {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{given: 1}))}, true},
-		"a vote that came later":       {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{})), op("read", 5, 7, 8, "", pending(glimpse{given: 1}))}, true},
-		"a vote that went again":       {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{given: 1})), op("read", 5, 7, 8, "", pending(glimpse{}))}, false},
+		"a vote is lost":               {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("read", 5, 5, 6, "", pending(snapshot{}))}, false},
+		"a vote that nobody cast":      {[]porcupine.Operation{op("read", 5, 5, 6, "", pending(snapshot{given: 1}))}, false},
+		"a vote without an answer":     {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(snapshot{given: 1}))}, true},
+		"a vote that came later":       {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(snapshot{})), op("read", 5, 7, 8, "", pending(snapshot{given: 1}))}, true},
+		"a vote that went again":       {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(snapshot{given: 1})), op("read", 5, 7, 8, "", pending(snapshot{}))}, false},
 		"two ends":                     {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("read", 5, 3, 4, "", over("cancelled")), op("read", 5, 5, 6, "", over("denied"))}, false},
-		"an end that is undone":        {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("read", 5, 3, 4, "", over("cancelled")), op("read", 5, 5, 6, "", pending(glimpse{}))}, false},
+		"an end that is undone":        {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("read", 5, 3, 4, "", over("cancelled")), op("read", 5, 5, 6, "", pending(snapshot{}))}, false},
 		"over, and an edit of before": {[]porcupine.Operation{
-			op("ask", 0, 1, 2, "", nil), op("edit", 1, 1690, 1710, "", &glimpse{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1700 * ms}),
-			op("read", 5, 1705, 1708, "", pending(glimpse{expires: 1700 * ms})), op("read", 5, 1711, 1712, "", &glimpse{status: "expired", digest: "d2", version: 3, edition: 2}),
+			op("ask", 0, 1, 2, "", nil), op("edit", 1, 1690, 1710, "", &snapshot{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1700 * ms}),
+			op("read", 5, 1705, 1708, "", pending(snapshot{expires: 1700 * ms})), op("read", 5, 1711, 1712, "", &snapshot{status: "expired", digest: "d2", version: 3, edition: 2}),
 		}, true},
 		"not over, and an edit after it": {[]porcupine.Operation{
-			op("ask", 0, 1, 2, "", nil), op("edit", 1, 1600, 1710, "", &glimpse{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1700 * ms}),
-			op("read", 5, 1605, 1608, "", pending(glimpse{expires: 1700 * ms})),
+			op("ask", 0, 1, 2, "", nil), op("edit", 1, 1600, 1710, "", &snapshot{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1700 * ms}),
+			op("read", 5, 1605, 1608, "", pending(snapshot{expires: 1700 * ms})),
 		}, false},
 		"after the end":                  {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("approve", 0, 3, 4, "", nil)}, false},
 		"refused after the end":          {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("approve", 0, 3, 4, "already_cancelled", nil)}, true},
@@ -344,7 +344,7 @@ func TestLinearModel(t *testing.T) {
 		"an answer to nothing":           {[]porcupine.Operation{op("tell", 5, 1, 2, "", nil)}, false},
 		"a vote on what was changed":     {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), op("approve", 1, 3, 4, "", nil)}, false},
 		"a stale vote":                   {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), op("approve", 1, 3, 4, "stale", nil)}, true},
-		"votes that outlive the edition": {[]porcupine.Operation{op("approve", 1, 1, 2, "", nil), op("edit", 0, 3, 4, "", &glimpse{status: "pending", digest: "d2", version: 2, edition: 2, given: 1, expires: 1000 * ms})}, false},
+		"votes that outlive the edition": {[]porcupine.Operation{op("approve", 1, 1, 2, "", nil), op("edit", 0, 3, 4, "", &snapshot{status: "pending", digest: "d2", version: 2, edition: 2, given: 1, expires: 1000 * ms})}, false},
 		"an editor's own vote":           {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), did(0, request{what: "approve", digest: "d2", version: 2, called: 3 * ms}, reply{at: 4 * ms})}, false},
 		"one no of two":                  {[]porcupine.Operation{op("deny", 0, 1, 2, "", nil), op("read", 5, 3, 4, "", over("denied"))}, false},
 	} {
@@ -361,7 +361,7 @@ func TestLiesAreLies(t *testing.T) {
 		for i, what := range lost {
 			h = append(h, did(i, request{what: what}, reply{unknown: true}))
 		}
-		return append(h, did(9, request{what: "read"}, reply{seen: &glimpse{status: "expired"}}))
+		return append(h, did(9, request{what: "read"}, reply{seen: &snapshot{status: "expired"}}))
 	}
 	for want, h := range map[string][]porcupine.Operation{
 		"denied": history("approve"), "cancelled": history("deny", "approve"), "approved": history("deny", "cancel"), "": history("deny", "cancel", "approve"),

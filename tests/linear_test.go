@@ -289,7 +289,7 @@ func (r *recorded) do(i int, d request) (seen approval, ok bool) {
 		return seen, false // nobody heard it, or it does nothing
 	case got.Status == 200 && json.Unmarshal(got.Body, &seen) == nil:
 		ok = true
-		out.seen = &glimpse{
+		out.seen = &snapshot{
 			status: seen.Status, digest: seen.Digest, version: seen.Version, edition: seen.Edition, given: seen.Requirements[0].Given,
 			denied: seen.Requirements[0].Denied, question: seen.Question != nil, expires: seen.ExpiresAt.UnixNano(),
 		}

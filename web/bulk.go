@@ -323,7 +323,7 @@ func fillBulk(v *views.Bulk, calls []alikeCall) {
 			if i := slices.IndexFunc(c.args, func(a views.Argument) bool { return a.Path == path }); i >= 0 {
 				cell = &c.args[i].Code
 			}
-			row.Cells, row.Said = append(row.Cells, cell), append(row.Said, c.says(path))
+			row.Cells, row.InSentence = append(row.Cells, cell), append(row.InSentence, c.says(path))
 		}
 		v.Rows = append(v.Rows, row)
 	}

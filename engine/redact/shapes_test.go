@@ -1,7 +1,7 @@
 package redact_test
 
 // The shapes of the labelled set. A shape is a text with holes («kind» or
-// «kind:argument», filled by holes_test.go) and the tags that a careful reader
+// «kind:argument», filled by generatedexamples_test.go) and the tags that a careful reader
 // would give it. A ¦ is left out of the text, but the file is cut there: no
 // line of it looks like a live key to those who scan repositories.
 //

@@ -75,9 +75,9 @@ type (
 	// Queries read approvals for people and agents.
 	Queries struct {
 		*core
-		policies formerPolicies
-		targets  formerTools
-		glimpses glimpses
+		policies  formerPolicies
+		targets   formerTools
+		summaries callSummaries
 	}
 	// Grants are standing grants: approvals of calls that are yet to come.
 	Grants struct{ *core }

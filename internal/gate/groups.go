@@ -33,44 +33,44 @@ const (
 	// groups of a page.
 	groupCalls = store.GroupIDs
 	pageCalls  = 400
-	// glimpsedFor is how long what was seen of a call is kept: it may be edited.
-	glimpsedFor  = 30 * time.Second
-	maxGlimpsed  = 20_000
-	maxTargetsOf = 20 // of one call
+	// summaryKeptFor is how long what was seen of a call is kept: it may be edited.
+	summaryKeptFor = 30 * time.Second
+	maxSummaries   = 20_000
+	maxTargetsOf   = 20 // of one call
 )
 
-// glimpse is what a list keeps of a call: hashes of whom it is about, and its amount.
-type glimpse struct {
+// callSummary is what a list keeps of a call: hashes of whom it is about, and its amount.
+type callSummary struct {
 	at      time.Time
 	amount  string
-	targets []glimpsed
+	targets []summaryTarget
 	unread  bool
 }
 
-type glimpsed struct {
+type summaryTarget struct {
 	place string
 	value uint64
 	known uint64 // as formerTools has it
 }
 
-// glimpses keeps them for a moment, so that a group is not decrypted anew at each look.
-type glimpses struct {
+// callSummaries keeps them for a moment, so that a group is not decrypted anew at each look.
+type callSummaries struct {
 	mu    sync.Mutex
-	calls map[string]glimpse
+	calls map[string]callSummary
 }
 
-func (s *glimpses) of(id string, now time.Time) (glimpse, bool) {
+func (s *callSummaries) of(id string, now time.Time) (callSummary, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, there := s.calls[id]
-	return g, there && now.Sub(g.at) < glimpsedFor && !now.Before(g.at)
+	return g, there && now.Sub(g.at) < summaryKeptFor && !now.Before(g.at)
 }
 
-func (s *glimpses) keep(id string, g glimpse) {
+func (s *callSummaries) keep(id string, g callSummary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls == nil || len(s.calls) >= maxGlimpsed {
-		s.calls = map[string]glimpse{}
+	if s.calls == nil || len(s.calls) >= maxSummaries {
+		s.calls = map[string]callSummary{}
 	}
 	s.calls[id] = g
 }
@@ -80,7 +80,7 @@ func (s *glimpses) keep(id string, g glimpse) {
 func (g *Queries) Groups(ctx context.Context, rows []InboxRow) (map[string]GroupStakes, error) {
 	now, left := g.Store.Clock(), pageCalls
 	var missing []string
-	known := map[string]glimpse{}
+	known := map[string]callSummary{}
 	members := map[string][]string{}
 	for _, row := range rows {
 		if row.Alike < 2 {
@@ -90,7 +90,7 @@ func (g *Queries) Groups(ctx context.Context, rows []InboxRow) (map[string]Group
 		left -= len(ids)
 		members[row.ID] = ids
 		for _, id := range ids {
-			if seen, there := g.glimpses.of(id, now); there {
+			if seen, there := g.summaries.of(id, now); there {
 				known[id] = seen
 			} else {
 				missing = append(missing, id)
@@ -110,16 +110,16 @@ func (g *Queries) Groups(ctx context.Context, rows []InboxRow) (map[string]Group
 				if _, there := known[id]; there || !slices.Contains(missing, id) {
 					continue
 				}
-				seen := glimpse{at: now, unread: true}
+				seen := callSummary{at: now, unread: true}
 				if box, there := boxes[id]; there {
 					// Of the tool, by the agent and in the dialect of the first one.
 					one := row.Approval
 					one.ID = id
 					if p, err := g.opened(one, box, at); err == nil {
-						seen = g.glimpse(one, p, now)
+						seen = g.summarize(one, p, now)
 					}
 				}
-				g.glimpses.keep(id, seen)
+				g.summaries.keep(id, seen)
 				known[id] = seen
 			}
 		}
@@ -134,27 +134,27 @@ func (g *Queries) Groups(ctx context.Context, rows []InboxRow) (map[string]Group
 	return told, nil
 }
 
-// glimpse is what is kept of a call.
-func (g *Queries) glimpse(a approval.Approval, p Proposal, now time.Time) glimpse {
+// summarize is what is kept of a call.
+func (g *Queries) summarize(a approval.Approval, p Proposal, now time.Time) callSummary {
 	template := ""
 	if t := a.Plan.Stakes; t != nil {
 		template = t.Template
 	}
 	s := sentences().Write(a.Call.Tool, p.Arguments, template)
-	seen := glimpse{at: now, amount: s.Amount}
+	seen := callSummary{at: now, amount: s.Amount}
 	for _, t := range s.Targets[:min(len(s.Targets), maxTargetsOf)] {
 		if len(t.Value) <= resembleBound {
-			seen.targets = append(seen.targets, glimpsed{t.Place, maphash.String(glimpseSeed, t.Value), g.targets.hashOf(t)})
+			seen.targets = append(seen.targets, summaryTarget{t.Place, maphash.String(targetSeed, t.Value), g.targets.hashOf(t)})
 		}
 	}
 	return seen
 }
 
-var glimpseSeed = maphash.MakeSeed()
+var targetSeed = maphash.MakeSeed()
 
 // group sums up what is known of calls; former are whom approved ones have named, where there
 // are any to compare with.
-func group(ids []string, known map[string]glimpse, former map[uint64]struct{}, compared bool) GroupStakes {
+func group(ids []string, known map[string]callSummary, former map[uint64]struct{}, compared bool) GroupStakes {
 	var told GroupStakes
 	var amounts []string
 	values, first := map[string]map[uint64]bool{}, map[string]int{}

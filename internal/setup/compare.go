@@ -48,7 +48,7 @@ type Change struct {
 	// Shows is how many secrets it makes, which are shown once.
 	Shows int `json:"secrets_made,omitempty"`
 
-	acts []act
+	steps []step
 }
 
 // Field is what becomes of one field: JSON values, nil for none.
@@ -137,18 +137,18 @@ func (c *comparison) wrong(section, name string, errs ...error) {
 }
 
 // change adds a change to the plan.
-func (c *comparison) change(section, name, action string, fields []Field, shows int, acts ...act) {
-	c.plan.Changes = append(c.plan.Changes, Change{Kind: words[section], Name: name, Action: action, Fields: fields, Shows: shows, acts: acts})
+func (c *comparison) change(section, name, action string, fields []Field, shows int, steps ...step) {
+	c.plan.Changes = append(c.plan.Changes, Change{Kind: words[section], Name: name, Action: action, Fields: fields, Shows: shows, steps: steps})
 }
 
 // end adds what ends or disables an entry, to be done last.
-func (c *comparison) end(section, name, action, field string, do act) {
-	c.last = append(c.last, Change{Kind: words[section], Name: name, Action: action, Fields: []Field{{field, false, true}}, acts: []act{do}})
+func (c *comparison) end(section, name, action, field string, do step) {
+	c.last = append(c.last, Change{Kind: words[section], Name: name, Action: action, Fields: []Field{{field, false, true}}, steps: []step{do}})
 }
 
-// switched is what becomes of a flag such as revoked: on and off are its acts. A flag
+// switched is what becomes of a flag such as revoked: on and off are its steps. A flag
 // that no file speaks of stays as it is.
-func (c *comparison) switched(section, name, field string, now, want *bool, shows int, on, off act) {
+func (c *comparison) switched(section, name, field string, now, want *bool, shows int, on, off step) {
 	was := now != nil && *now
 	switch {
 	case want == nil && was:

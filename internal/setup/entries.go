@@ -77,11 +77,11 @@ func (c *comparison) persons() {
 		case !there:
 			p.SameAs = same
 			c.wrong(peopleSection, p.Email, c.fits(p, nil)...)
-			acts, shows := []act{p.invite}, 1
+			steps, shows := []step{p.invite}, 1
 			if p.Disabled != nil && *p.Disabled {
-				acts, shows = append(acts, p.disable), 0
+				steps, shows = append(steps, p.disable), 0
 			}
-			c.change(peopleSection, p.Email, Create, fields(nil, p, "email"), shows, acts...)
+			c.change(peopleSection, p.Email, Create, fields(nil, p, "email"), shows, steps...)
 			continue
 		case same != was.SameAs && p.SameAs != "":
 			c.wrong(peopleSection, p.Email, errors.New("same_as: whose account it is was said when it was added, and stays so"))
@@ -166,27 +166,27 @@ func (c *comparison) agents() {
 		if moved && len(webhook) == 0 {
 			webhook = []Field{{"webhook.address", "secret", "another"}}
 		}
-		var acts []act
+		var steps []step
 		shows := 0
 		if len(own) > 0 || !there {
 			c.wrong(agentsSection, a.ID, c.agentFits(want)...)
-			acts = append(acts, want.register)
+			steps = append(steps, want.register)
 		}
 		if len(webhook) > 0 && tell != nil {
-			acts = append(acts, tell)
+			steps = append(steps, tell)
 			if want.Webhook != nil {
 				shows = 1
 			}
 		}
 		if revoked := want.Revoked != nil && *want.Revoked; !there {
 			if revoked {
-				acts = append(acts, want.revoke)
+				steps = append(steps, want.revoke)
 			}
-			c.change(agentsSection, a.ID, Create, append(own, webhook...), shows, acts...)
+			c.change(agentsSection, a.ID, Create, append(own, webhook...), shows, steps...)
 			continue
 		}
-		if len(acts) > 0 {
-			c.change(agentsSection, a.ID, Update, append(own, webhook...), shows, acts...)
+		if len(steps) > 0 {
+			c.change(agentsSection, a.ID, Update, append(own, webhook...), shows, steps...)
 		}
 		c.switched(agentsSection, a.ID, "revoked", was.Revoked, a.Revoked, 0, want.revoke, want.restore)
 	}
@@ -209,7 +209,7 @@ func (c *comparison) agentFits(a Agent) []error {
 
 // webhook is what has the agent told at its address, nil where that stays as it is, and
 // whether only its address is another one.
-func (c *comparison) webhook(was, want Agent) (act, bool) {
+func (c *comparison) webhook(was, want Agent) (step, bool) {
 	id := admin.AgentEndpoint(want.ID)
 	switch {
 	case want.Webhook == nil && was.Webhook == nil:
@@ -313,12 +313,12 @@ func (c *comparison) onCall() {
 		if !there {
 			list = fields(nil, want, "schedule")
 		}
-		if acts := want.from(was); len(acts) > 0 {
+		if steps := want.from(was); len(steps) > 0 {
 			action := Update
 			if !there {
 				action = Create
 			}
-			c.change(onCallSection, s.Name, action, list, 0, acts...)
+			c.change(onCallSection, s.Name, action, list, 0, steps...)
 		}
 	}
 }
@@ -356,9 +356,9 @@ func (c *comparison) shiftFits(schedule string, i int, s Shift) {
 	}
 }
 
-// from are the acts that make a schedule what it is to be: those of the first shift that
+// from are the steps that make a schedule what it is to be: those of the first shift that
 // differs and of all after it, since each replaces what comes after its beginning.
-func (s Schedule) from(was Schedule) []act {
+func (s Schedule) from(was Schedule) []step {
 	same := func(a, b Shift) bool {
 		return slices.Equal(a.People, b.People) && sameTime(a.From, b.From) && a.Until.Equal(b.Until)
 	}
@@ -366,7 +366,7 @@ func (s Schedule) from(was Schedule) []act {
 	for i < len(s.Shifts) && i < len(was.Shifts) && same(s.Shifts[i], was.Shifts[i]) {
 		i++
 	}
-	var acts []act
+	var steps []step
 	var off *time.Time
 	if i < len(was.Shifts) && (i == len(s.Shifts) || begin(was.Shifts[i]).Before(begin(s.Shifts[i]))) {
 		nobody := Shift{From: was.Shifts[i].From}
@@ -374,17 +374,17 @@ func (s Schedule) from(was Schedule) []act {
 			nobody.From = &was.Shifts[i-1].Until
 		}
 		if i == len(s.Shifts) {
-			return append(acts, s.put(nobody, nil))
+			return append(steps, s.put(nobody, nil))
 		}
 		// With the shift, and not before it: that may wait for its approval.
 		from := begin(nobody)
 		off = &from
 	}
 	for ; i < len(s.Shifts); i++ {
-		acts = append(acts, s.put(s.Shifts[i], off))
+		steps = append(steps, s.put(s.Shifts[i], off))
 		off = nil
 	}
-	return acts
+	return steps
 }
 
 // prune ends what no file names, in the sections that files speak of: in the order in
@@ -397,7 +397,7 @@ func (c *comparison) prune() {
 	if c.Prune.Entries {
 		for _, s := range c.from.OnCall {
 			if empty := (Schedule{Name: s.Name, Shifts: []Shift{}}); left(onCallSection, s.Name) {
-				c.last = append(c.last, Change{Kind: words[onCallSection], Name: s.Name, Action: Remove, Fields: fields(s, empty), acts: empty.from(s)})
+				c.last = append(c.last, Change{Kind: words[onCallSection], Name: s.Name, Action: Remove, Fields: fields(s, empty), steps: empty.from(s)})
 			}
 		}
 		for _, e := range c.from.Endpoints {

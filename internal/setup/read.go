@@ -142,7 +142,7 @@ func (w *Wanted) problem(section, name, text string) source.Problem {
 	at := w.at[section+"/"+name]
 	if field, _, ok := strings.Cut(text, ": "); ok && fieldName.MatchString(field) {
 		for part := range strings.SplitSeq(strings.NewReplacer("[", ".", "]", "").Replace(field), ".") {
-			below, there := step(at.Node, part)
+			below, there := childOf(at.Node, part)
 			if !there {
 				break
 			}
@@ -154,7 +154,7 @@ func (w *Wanted) problem(section, name, text string) source.Problem {
 	return p
 }
 
-func step(n source.Node, part string) (source.Node, bool) {
+func childOf(n source.Node, part string) (source.Node, bool) {
 	if i, err := strconv.Atoi(part); err == nil && n.Value.Kind() == canon.ArrayKind && i < n.Value.Len() {
 		return n.Element(i), true
 	}

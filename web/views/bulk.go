@@ -46,12 +46,12 @@ type BulkRow struct {
 	Credential, ByClaim string
 	// Cells are what the arguments of Columns are; nil for one that is not there.
 	Cells []*Code
-	// Said says of each whether the sentence has all of it.
-	Said      []bool
-	Deadline  time.Time
-	ClaimedBy string
-	Flags     []string
-	Left      bool // was not chosen
+	// InSentence says of each whether the sentence has all of it.
+	InSentence []bool
+	Deadline   time.Time
+	ClaimedBy  string
+	Flags      []string
+	Left       bool // was not chosen
 	// Seen is the card (RenderCard).
 	Seen string
 }

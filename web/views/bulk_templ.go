@@ -1044,7 +1044,7 @@ func bulkRow(v Bulk, row BulkRow, n int) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for i, cell := range row.Cells {
-			var templ_7745c5c3_Var33 = []any{templ.KV("insentence", row.Said[i])}
+			var templ_7745c5c3_Var33 = []any{templ.KV("insentence", row.InSentence[i])}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var33...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1069,7 +1069,7 @@ func bulkRow(v Bulk, row BulkRow, n int) templ.Component {
 			var templ_7745c5c3_Var35 string
 			templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(Visible(v.Columns[i]))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `bulk.templ`, Line: 223, Col: 87}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `bulk.templ`, Line: 223, Col: 93}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var35))
 			if templ_7745c5c3_Err != nil {

@@ -11,8 +11,8 @@ import (
 	"holdpoint/internal/notify"
 )
 
-// act is one act of administration, as a single command does it.
-type act func(context.Context, *Applier) error
+// step is one act of administration, as a single command does it.
+type step func(context.Context, *Applier) error
 
 // Secret is something that is shown once.
 type Secret struct {
@@ -87,10 +87,10 @@ func (a *Applier) Apply(ctx context.Context, p Plan) (done, refused int, err err
 	return done, refused, err
 }
 
-// one does all acts of a change. What of it waits keeps nothing else of it from being done.
+// one does all steps of a change. What of it waits keeps nothing else of it from being done.
 func (a *Applier) one(ctx context.Context, c Change) error {
 	var waits error
-	for _, do := range c.acts {
+	for _, do := range c.steps {
 		err := do(ctx, a)
 		_, collected := admin.WasCollected(err)
 		if before := (*admin.Waits)(nil); collected || errors.As(err, &before) {
@@ -121,7 +121,7 @@ func (a *Applier) link(link admin.PasswordLink) error {
 
 // change changes what differs from was: a role that is the same in both is neither given
 // nor taken. A role may wait for its approval, and a name does not.
-func (p Person) change(was Person) act {
+func (p Person) change(was Person) step {
 	return func(ctx context.Context, a *Applier) error {
 		c := admin.PersonChange{AddRoles: without(p.Roles, was.Roles), RemoveRoles: without(was.Roles, p.Roles), AllowUnknownRoles: a.AllowUnknownRoles}
 		if p.Name != was.Name {
@@ -183,7 +183,7 @@ func (g Agent) restore(ctx context.Context, a *Applier) error {
 }
 
 // tell has the agent told at an address; "" ends it.
-func (g Agent) tell(address string) act {
+func (g Agent) tell(address string) step {
 	return func(ctx context.Context, a *Applier) error {
 		w := admin.AgentWebhook{AgentID: g.ID, URL: address}
 		if address != "" {
@@ -197,7 +197,7 @@ func (g Agent) tell(address string) act {
 	}
 }
 
-func (e Endpoint) add(address string) act {
+func (e Endpoint) add(address string) step {
 	return func(ctx context.Context, a *Applier) error {
 		id, shown, err := a.Admin.Endpoints.Add(ctx, a.By, admin.NewEndpoint{
 			Kind: e.Kind, Name: e.Name, Settings: e.settings(), URL: address, Plain: e.Plain, Ed25519: e.Ed25519, Off: e.Disabled != nil && *e.Disabled,
@@ -209,7 +209,7 @@ func (e Endpoint) add(address string) act {
 	}
 }
 
-func (e Endpoint) change(id, address string) act {
+func (e Endpoint) change(id, address string) step {
 	return func(ctx context.Context, a *Applier) error {
 		return a.Admin.Endpoints.Change(ctx, a.By, id, admin.EndpointChange{
 			Settings: func(s *notify.Settings) { *s = e.settings() }, URL: address, Plain: e.Plain,
@@ -217,13 +217,13 @@ func (e Endpoint) change(id, address string) act {
 	}
 }
 
-func (e Endpoint) turn(id string, off bool) act {
+func (e Endpoint) turn(id string, off bool) step {
 	return func(ctx context.Context, a *Applier) error { return a.Admin.Endpoints.Switch(ctx, a.By, id, off) }
 }
 
 // put has people on call for a shift, or nobody from a moment on; and nobody else from off on,
 // nil where the shift begins.
-func (s Schedule) put(shift Shift, off *time.Time) act {
+func (s Schedule) put(shift Shift, off *time.Time) step {
 	return func(ctx context.Context, a *Applier) error {
 		q := admin.OnCallRequest{Schedule: s.Name, Emails: shift.People, Until: shift.Until, OffFrom: off}
 		if shift.From != nil {
