@@ -217,7 +217,7 @@ func totalled(rows []map[string]string) map[string]string {
 func TestAmountsOfAQuarter(t *testing.T) {
 	ctx := context.Background()
 	h := newHouse(t, routing(time.Hour, 1))
-	calls := h.seedQuarter(660)
+	calls := h.seedQuarter(264)
 	h.db.Exec(`UPDATE retention_floor SET shortest = '0'`)
 	by := access.PersonAdministers(h.people["owner"], "cli", "")
 	for i := range calls { // of which three in a hundred are erased

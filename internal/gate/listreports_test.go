@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -190,12 +192,24 @@ func TestExportList(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	person := h.db.Person(engine.Person{Email: "formula@example.com", Name: "=2+3", Roles: []string{}})
 	const joined = report.MaxListPage + 7
-	for n := range joined {
+	joins := func(n int, actor string) error {
 		e := h.adminEvent("USER_ADDED", map[string]any{"person": person.ID, "subject": person.ID, "roles_before": []string{}, "roles_after": []string{fmt.Sprint("role-", n)}})
-		if n == 0 {
-			e.Actor.ID = "=cmd()"
-		}
-		if _, err := h.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
+		e.Actor.ID = cmp.Or(actor, e.Actor.ID)
+		_, err := h.Store.Submit(ctx, store.Submission{Event: e})
+		return err
+	}
+	if err := joins(0, "=cmd()"); err != nil {
+		t.Fatal(err)
+	}
+	var others sync.WaitGroup
+	failed := make(chan error, joined)
+	for n := range joined - 1 { // at once, because they share commits
+		others.Go(func() { failed <- joins(n+1, "") })
+	}
+	others.Wait()
+	close(failed)
+	for err := range failed {
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
