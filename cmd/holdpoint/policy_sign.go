@@ -206,7 +206,9 @@ type policyVerify struct {
 	where
 	SecretFile  string `help:"File with the shared secret." placeholder:"FILE"`
 	People      bool   `help:"Look up in the database whose signatures the policy has for its environment, and whether they are enough to put it in force."`
-	Environment string `help:"With --people: the environment, where it is not that of the settings." placeholder:"NAME"`
+	Signers     string `help:"File of people's public keys, as ssh-keygen has allowed signers: check by these alone, without a database." type:"path" placeholder:"FILE"`
+	Needed      int    `default:"1" help:"With --signers: how many of these people have to have signed." placeholder:"N"`
+	Environment string `help:"With --signers, or with --people: the environment, where it is not that of the settings." placeholder:"NAME"`
 	File        string `arg:"" help:"Policy, in YAML or JSON."`
 }
 
@@ -217,15 +219,30 @@ when not, 3 when something cannot be read.
 
 Examples:
   holdpoint policy verify policy.yaml --secret-file policy-secret
+  holdpoint policy verify policy.yaml --signers allowed_signers --needed 2 --environment production
   holdpoint policy verify policy.yaml --people --data .holdpoint`
 }
 
 func (p *policyVerify) Run(ctx context.Context, c *cli) error {
-	if p.SecretFile == "" && !p.People {
-		return unreadable(errors.New("say what to check: --secret-file FILE, --people, or both"))
-	}
 	var secret []byte
+	var signers allowedSigners
 	var err error
+	switch {
+	case p.SecretFile == "" && p.Signers == "" && !p.People:
+		err = errors.New("say what to check: --secret-file FILE, --signers FILE, --people, or several of them")
+	case p.Signers == "" && p.Needed != 1:
+		err = errors.New("--needed is for --signers")
+	case p.Signers == "":
+	case strings.TrimSpace(p.Environment) == "":
+		err = errors.New("--signers: say for which environment: --environment NAME")
+	case p.Needed < 1:
+		err = errors.New("--needed: want one or more")
+	default:
+		signers, err = readAllowedSigners(p.Signers)
+	}
+	if err != nil {
+		return unreadable(err)
+	}
 	if p.SecretFile != "" {
 		if secret, err = readSecret(ctx, c, p.SecretFile); err != nil {
 			return unreadable(err)
@@ -234,6 +251,12 @@ func (p *policyVerify) Run(ctx context.Context, c *cli) error {
 	b, err := loadPolicy(p.File, policy.Options{Secret: secret})
 	if err != nil {
 		return err
+	}
+	if signers != nil {
+		if err := signedByAllowed(b, p.File, p.Environment, p.Signers, p.Needed, signers); err != nil {
+			complain(err)
+			return exitCode(exitInvalid)
+		}
 	}
 	if p.People {
 		in, environment, err := p.signing(ctx, c)
