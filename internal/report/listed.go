@@ -134,12 +134,12 @@ func Lists() []List {
 			Columns: slices.Concat(
 				[]ListColumn{
 					own("kind", "What", TermCell), own("version", "Version", TextCell), own("in_force_from", "From", TimeCell), own("in_force_until", "Until", TimeCell),
-					below("digest", "Digest", TextCell, ""), file("document", "The file’s digest"),
+					file("digest", "Digest"), file("document", "The file’s digest"),
 					own("approved", "Approved", TermCell), own("approval_id", "Approval", ApprovalCell), below("author", "Author", TextCell, "written by "), below("approved_by", "Who approved", TextCell, "approved by "),
 					own("signed_by", "Signed by", TextCell),
 				}, byWhom()),
 			Terms: []Term{
-				{"policy", "A policy bundle. The digest is that which decisions and tokens name."},
+				{"policy", "A policy bundle. Its digest, in the CSV file, is that which decisions and tokens name."},
 				{"contracts", "Tool contracts."},
 				{"people", "By people, who saw the difference to what was in force before: the approval has it, with its author and the reason."},
 				{"nobody_asked", "People should have approved it, and were not asked: whoever owns the database put it in force in an emergency."},
