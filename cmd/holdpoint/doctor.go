@@ -95,7 +95,7 @@ func (s doctorServer) Run(ctx context.Context, c *cli) error {
 	defer cancel()
 	d := &checkup{json: s.JSON}
 	cfg, err := config.Load(c.Config, os.Environ())
-	need := config.Database | config.Keys | config.Temporal | config.HTTP
+	need := serveNeeds
 	if cfg.LogKey != "" || cfg.LogKeyFile != "" {
 		need |= config.Log // these are the worker's settings
 	}
@@ -107,8 +107,9 @@ func (s doctorServer) Run(ctx context.Context, c *cli) error {
 		return exitCode(1)
 	}
 	d.wrapped(ctx, cfg, files)
+	d.exposed(files)
 	if cfg.Sealer != nil {
-		d.database(ctx, cfg)
+		d.database(ctx, c, cfg)
 	}
 	for _, p := range cfg.SSO {
 		redirect, err := sso.Check(ctx, p, cfg.PublicURL)
@@ -121,7 +122,7 @@ func (s doctorServer) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
-func (d *checkup) database(ctx context.Context, cfg config.Config) {
+func (d *checkup) database(ctx context.Context, c *cli, cfg config.Config) {
 	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, MaxConns: 4})
 	if !d.say("database, schema and data key", err, "Is Postgres up, HOLDPOINT_DATABASE_URL the runtime role's, and “holdpoint migrate” run?") {
 		return
@@ -142,6 +143,7 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 	}
 	d.say("audit log is append-only for this role", err, "Serve and worker must log in as a member of holdpoint_runtime that owns nothing.")
 	d.say(fmt.Sprintf("schema version %d", store.SchemaVersion()), s.CheckSchema(ctx), "holdpoint migrate plan shows what is missing, holdpoint version what each program needs.")
+	d.starts(ctx, c, s)
 	if cfg.DatabasePeopleURL != "" {
 		d.say("login that changes accounts", peopleLogin(ctx, cfg), "database_people_url is of a login of its own, a member of holdpoint_runtime and holdpoint_people, that owns nothing (docs/database.md).")
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"holdpoint/internal/config"
@@ -42,19 +42,29 @@ func (d *checkup) keys(ctx context.Context, s *store.Store, cfg config.Config) {
 			d.warn("data key "+k.ID, fmt.Sprintf("it is there since %s and does not seal any more", k.CreatedAt.UTC().Format(time.DateOnly)), "holdpoint keys reseal, then holdpoint keys retire FILE, finish the change of keys.")
 		}
 	}
-	for _, path := range []string{cfg.DataKeyFile, cfg.SigningKeysFile, cfg.LogKeyFile, cfg.PolicySecretFile, cfg.PushKeyFile} {
-		if path == "" {
+}
+
+// exposed looks at who else may open the files of secrets.
+func (d *checkup) exposed(files []config.SecretFile) {
+	looked := map[string]bool{}
+	for _, f := range files {
+		if looked[f.Path] {
 			continue
 		}
-		mode, all, err := openToAll(path)
-		if err == nil && all {
-			d.warn("permissions of "+path, fmt.Sprintf("everybody on this machine may open it (%s)", mode),
-				"Give it to the user that serve and worker run as, and take it from others then (chmod 600); or put it into a directory that others may not enter.")
-		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			d.say("permissions of "+path, err, "")
+		looked[f.Path] = true
+		what := "permissions of " + f.Path
+		switch e, err := config.Exposed(f.Path); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			d.say(what, err, "")
+		case e.Written: // the configuration says so
+		case e.Read:
+			d.warn(what, fmt.Sprintf("everybody on this machine may open it (%s)", e.Mode), closeIt)
 		}
 	}
 }
+
+const closeIt = "Give it to the user that serve and worker run as, and take it from others then (chmod 600); or put it into a directory that others may not enter."
 
 // wrapped looks at the KMS, and which files of secrets its key has wrapped.
 func (d *checkup) wrapped(ctx context.Context, cfg config.Config, files []config.SecretFile) {
@@ -90,25 +100,35 @@ func (d *checkup) wrapped(ctx context.Context, cfg config.Config, files []config
 	}
 }
 
-// openToAll says whether everybody on this machine may open a file: by its mode, and by
-// those of the directories that lead to it.
-func openToAll(path string) (mode fs.FileMode, all bool, err error) {
-	if path, err = filepath.Abs(path); err != nil {
-		return 0, false, err
-	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return 0, false, err
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm()&0o007 == 0 {
-		return 0, false, err
-	}
-	mode = info.Mode().Perm()
-	for path != filepath.Dir(path) {
-		path = filepath.Dir(path)
-		if info, err = os.Stat(path); err != nil || info.Mode().Perm()&0o001 == 0 {
-			return mode, false, err
+// starts compares the settings here with those that serve and worker were last started with.
+func (d *checkup) starts(ctx context.Context, c *cli, s *store.Store) {
+	for _, p := range []struct {
+		program string
+		need    config.Need
+	}{{"serve", serveNeeds}, {"worker", workerNeeds}} {
+		cfg, err := c.load(p.need)
+		if err != nil {
+			continue // its settings are not here
 		}
+		if p.program == "worker" {
+			cfg = withoutFiles(cfg)
+		}
+		what := "settings of " + p.program
+		last, since, err := s.Starts.Last(ctx, p.program)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		start, of := startOf(cfg, p.program)
+		if err = errors.Join(err, of); err != nil {
+			d.say(what, err, "")
+			continue
+		}
+		at := since.UTC().Format(time.RFC3339)
+		if otherwise := start.Otherwise(last); len(otherwise) > 0 {
+			d.warn(what, fmt.Sprintf("since %s it is started with others than these: %s", at, strings.Join(otherwise, ", ")),
+				"A start with these is on record then (STARTED_OTHERWISE). If they are not to be others: is this the file, and are these the variables, that it is started with?")
+			continue
+		}
+		d.say(what+": those that it is started with since "+at, nil, "")
 	}
-	return mode, true, nil
 }

@@ -41,16 +41,26 @@ func serveMetrics(ctx context.Context, cfg config.Config, handler http.Handler, 
 // recordStart has it on record that a program starts with other settings than the last one, and shows in its
 // metrics which ones it has, by a keyed hash.
 func recordStart(ctx context.Context, cfg config.Config, s *store.Store, program string, registry *prometheus.Registry) error {
-	values, err := cfg.Values()
+	start, err := startOf(cfg, program)
 	if err != nil {
 		return err
 	}
-	start := admin.NewStart(program, version(), cfg.Sealer, values)
 	registry.MustRegister(figures.NewSettings(program, start.Settings()))
 	if !cfg.Recorded {
 		return nil
 	}
 	return start.Record(ctx, s.Starts)
+}
+
+// startOf is the start of a program with these settings.
+func startOf(cfg config.Config, program string) (admin.Start, error) {
+	values, err := cfg.Values()
+	if err != nil {
+		return admin.Start{}, err
+	}
+	nothing := config.Default()
+	defaults, err := nothing.Values()
+	return admin.NewStart(program, version(), cfg.Sealer, values, defaults), err
 }
 
 // reachable asks whether Temporal is there.

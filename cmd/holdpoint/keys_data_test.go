@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"holdpoint/internal/config"
 	"holdpoint/internal/seal"
 )
 
@@ -143,7 +144,9 @@ func TestWhoMayOpenAKeyFile(t *testing.T) {
 	}{
 		{0o755, 0o755, 0o644, true},
 		{0o755, 0o711, 0o604, true},
+		{0o755, 0o755, 0o646, true},
 		{0o755, 0o755, 0o640, false},
+		{0o755, 0o755, 0o660, false}, // a group's, as Kubernetes mounts them
 		{0o755, 0o700, 0o644, false}, // as deploy/secrets.sh makes it
 		{0o750, 0o755, 0o644, false},
 	} {
@@ -154,8 +157,8 @@ func TestWhoMayOpenAKeyFile(t *testing.T) {
 				}
 			}
 			for _, name := range []string{path, link} {
-				if _, all, err := openToAll(name); err != nil || all != c.all {
-					t.Errorf("%s: %v, %v; want %v", name, all, err, c.all)
+				if e, err := config.Exposed(name); err != nil || e.Read != c.all || e.Written != (c.all && c.file&0o002 != 0) {
+					t.Errorf("%s: %+v, %v; want %v", name, e, err, c.all)
 				}
 			}
 		})

@@ -60,18 +60,33 @@ Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint serve`
 }
 
+// What serve and worker need of the settings.
+const (
+	serveNeeds  = config.Database | config.Keys | config.Temporal | config.HTTP
+	workerNeeds = config.Database | config.Keys | config.Temporal | config.Log
+)
+
 func (serveCommand) Run(ctx context.Context, c *cli) error {
-	cfg, err := c.load(config.Database | config.Keys | config.Temporal | config.HTTP)
+	cfg, err := c.load(serveNeeds)
 	if err != nil {
 		return err
 	}
 	log := logger(cfg)
+	warnOfOpenFiles(cfg, log)
 	listener, err := listen(ctx, cfg.Listen)
 	if err != nil {
 		return err
 	}
 	cfg.Recorded = true
 	return serve(ctx, cfg, log, listener, func() { log.Info("serving", "url", cfg.PublicURL, "listen", listener.Addr().String()) })
+}
+
+// warnOfOpenFiles says which files of secrets everybody on the machine may read. It goes on: where Kubernetes mounts
+// them, they are so unless somebody says otherwise, and nobody else is there.
+func warnOfOpenFiles(cfg config.Config, log *slog.Logger) {
+	for _, file := range cfg.Open() {
+		log.Warn("everybody on this machine may read a file with a secret: chmod 600, or 440 for a group", "file", file)
+	}
 }
 
 // listen opens the address, or says in one line why it cannot be had.

@@ -53,11 +53,12 @@ Example:
 }
 
 func (workerCommand) Run(ctx context.Context, c *cli) error {
-	cfg, err := c.load(config.Database | config.Keys | config.Temporal | config.Log)
+	cfg, err := c.load(workerNeeds)
 	if err != nil {
 		return err
 	}
 	log := logger(cfg)
+	warnOfOpenFiles(cfg, log)
 	cfg.Recorded = true
 	return work(ctx, cfg, log, func() { log.Info("working", "temporal", cfg.TemporalAddress, "namespace", cfg.TemporalNamespace) })
 }
@@ -66,6 +67,13 @@ func (workerCommand) Run(ctx context.Context, c *cli) error {
 // each; another one is read from Temporal when something happens to it.
 const stickyWorkflows = 2000
 
+// withoutFiles are the settings as a worker has them: serve imports files, and what it has put in force
+// is what counts.
+func withoutFiles(cfg config.Config) config.Config {
+	cfg.PolicyFile, cfg.ContractsFile = "", ""
+	return cfg
+}
+
 // work runs the worker until ctx ends, calling ready once Temporal has taken it.
 // While Temporal does not answer it keeps trying.
 func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()) error {
@@ -73,8 +81,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	defer endTuning()
 	go tuneGarbage(tuning)
 	sdk.SetStickyWorkflowCacheSize(stickyWorkflows)
-	// Serve imports files; what it has put in force is what counts here.
-	cfg.PolicyFile, cfg.ContractsFile = "", ""
+	cfg = withoutFiles(cfg)
 	traces, endTraces, err := startTraces(ctx, "holdpoint-worker", log)
 	if err != nil {
 		return err

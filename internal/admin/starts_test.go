@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ func TestStarts(t *testing.T) {
 	db := storetest.New(t)
 	s := db.Runtime()
 	start := func(program, secret, lease string) admin.Start {
-		return admin.NewStart(program, "v1", db.Sealer, map[string][]byte{"smtp": []byte(secret), "execution_lease": []byte(lease)})
+		return admin.NewStart(program, "v1", db.Sealer, map[string][]byte{"smtp": []byte(secret), "execution_lease": []byte(lease)}, map[string][]byte{"execution_lease": []byte("15m")})
 	}
 	record := func(a admin.Start) {
 		t.Helper()
@@ -28,25 +29,34 @@ func TestStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told := func() (list []engine.Event) {
+	code := func(code string) (list []engine.Event) {
 		t.Helper()
 		events, err := s.Events.List(t.Context(), store.EventFilter{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range events {
-			if e.Type == engine.Admin && e.Reasons[0].Code == "STARTED_OTHERWISE" {
+			if e.Type == engine.Admin && e.Reasons[0].Code == code {
 				list = append(list, e)
 			}
 		}
 		return list
 	}
+	told := func() []engine.Event { return code("STARTED_OTHERWISE") }
 	first, second := start("serve", "hunter2", "15m"), start("serve", "hunter3", "1m")
 	record(first)
 	record(first)
 	record(start("worker", "hunter3", "1m"))
 	if got := told(); len(got) != 0 {
-		t.Fatalf("the first starts are told of: %+v", got)
+		t.Fatalf("the first starts are told of as others: %+v", got)
+	}
+	firsts := code("STARTED_FIRST")
+	var set struct {
+		Program, Settings string
+		Set               []string
+	}
+	if len(firsts) != 2 || json.Unmarshal(firsts[0].SafePayload, &set) != nil || set.Program != "serve" || set.Settings != first.Settings() || !slices.Equal(set.Set, []string{"smtp"}) || strings.Contains(string(firsts[0].SafePayload), "hunter") {
+		t.Errorf("the first starts: %+v, %+v", firsts, set)
 	}
 	var all sync.WaitGroup
 	for range 8 {
@@ -74,8 +84,24 @@ func TestStarts(t *testing.T) {
 		t.Errorf("%d events", len(got))
 	}
 	// What another version has beside is nothing that somebody has set.
-	record(admin.NewStart("serve", "v2", db.Sealer, map[string][]byte{"smtp": []byte("hunter2"), "execution_lease": []byte("15m"), "new": []byte("1")}))
+	newer := func(value string) admin.Start {
+		return admin.NewStart("serve", "v2", db.Sealer, map[string][]byte{"smtp": []byte("hunter2"), "execution_lease": []byte("15m"), "new": []byte("1"), "newer": []byte(value)}, map[string][]byte{"new": []byte("1"), "newer": []byte("1")})
+	}
+	last, since, err := s.Starts.Last(t.Context(), "serve")
+	if err != nil || since.IsZero() || len(newer("1").Otherwise(last)) != 0 || !slices.Equal(second.Otherwise(last), []string{"execution_lease", "smtp"}) {
+		t.Errorf("the last start: %v since %s, %v", last, since, err)
+	}
+	record(newer("1"))
 	if got := told(); len(got) != 2 {
 		t.Errorf("another version: %d events", len(got))
+	}
+	if _, _, err := s.Starts.Last(t.Context(), "nothing"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("no such program: %v", err)
+	}
+	// What somebody has set of it is.
+	db.Exec(`UPDATE starts SET settings = settings - 'newer' WHERE program = 'serve'`)
+	record(newer("2"))
+	if got := told(); len(got) != 3 || !strings.Contains(string(got[0].SafePayload)+string(got[2].SafePayload), `"new":["newer"]`) {
+		t.Errorf("a setting that is new: %d events, %s", len(got), got[0].SafePayload)
 	}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"maps"
@@ -17,16 +18,31 @@ type Start struct {
 	Program string // serve or worker
 	Version string
 	hashes  map[string]string
+	set     []string // names of those that are not as they are where nobody says anything
 	sealer  *seal.Sealer
 }
 
-// NewStart is the start of a program with these settings.
-func NewStart(program, version string, sealer *seal.Sealer, settings map[string][]byte) Start {
+// NewStart is the start of a program with these settings; defaults are those of whoever says nothing.
+func NewStart(program, version string, sealer *seal.Sealer, settings, defaults map[string][]byte) Start {
 	s := Start{Program: program, Version: version, sealer: sealer, hashes: make(map[string]string, len(settings))}
 	for name, value := range settings {
 		s.hashes[name] = hex.EncodeToString(sealer.Row("setting", name, string(value)))
+		if !bytes.Equal(value, defaults[name]) {
+			s.set = append(s.set, name)
+		}
 	}
+	slices.Sort(s.set)
 	return s
+}
+
+// Otherwise are the names of the settings that have another value than when the program was last started.
+func (s Start) Otherwise(last map[string]string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.hashes)) {
+		if was, known := last[name]; known && was != s.hashes[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Settings is the short form of all settings together: processes that have the same ones have it,
@@ -41,13 +57,23 @@ func (s Start) of(hashes map[string]string) string {
 	return hex.EncodeToString(s.sealer.Row(says...)[:8])
 }
 
-// Record has an event say so where the program was last started with other settings: which ones, and
-// nothing of what they are. Of several that are started with the same, one records it.
+// Record has an event say so where the program was last started with other settings, or where no start
+// of it is on record: which ones, and nothing of what they are. Of several that are started with the same,
+// one records it.
 func (s Start) Record(ctx context.Context, to store.Starts) error {
-	return to.Started(ctx, s.Program, s.hashes, func(changed []string, former map[string]string) (engine.Event, error) {
+	return to.Started(ctx, s.Program, s.hashes, s.set, func(c store.StartChange) (engine.Event, error) {
 		by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: s.Program, Channel: "engine"}}
+		if c.First {
+			e := by.Event("STARTED_FIRST", "A program was started, the first time that its settings are on record.", "", "")
+			err := e.SetPayload(map[string]any{"program": s.Program, "version": s.Version, "set": s.set, "settings": s.Settings()})
+			return e, err
+		}
 		e := by.Event("STARTED_OTHERWISE", "A program was started with other settings than the last time.", "", "")
-		err := e.SetPayload(map[string]any{"program": s.Program, "version": s.Version, "changed": changed, "settings": s.Settings(), "former": s.of(former)})
+		says := map[string]any{"program": s.Program, "version": s.Version, "changed": append([]string{}, c.Changed...), "settings": s.Settings(), "former": s.of(c.Former)}
+		if len(c.New) > 0 {
+			says["new"] = c.New
+		}
+		err := e.SetPayload(says)
 		return e, err
 	})
 }

@@ -141,6 +141,7 @@ type Config struct {
 	// log.
 	LogKeys []audit.Key `yaml:"-"`
 
+	files     []SecretFile      `yaml:"-"` // of secrets; noted by Check
 	opener    *opener           `yaml:"-"` // of what a KMS has wrapped; made by Check
 	wrappedBy map[string]string `yaml:"-"` // setting → the KMS's key; made by Check
 }
@@ -281,7 +282,13 @@ func (c *Config) Check(need Need) error {
 	bad := func(setting, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
 	}
+	c.files = c.SecretFiles()
 	wrong, over := c.readSecrets()
+	for _, f := range c.files {
+		if e, err := Exposed(f.Path); err == nil && e.Written { // one that cannot be read is an error already
+			bad(f.Setting, "everybody on this machine may write %s (%s): find out who has, then chmod 600", f.Path, e.Mode)
+		}
+	}
 	if errs = append(errs, wrong...); over {
 		return errors.Join(errs...)
 	}
