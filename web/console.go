@@ -162,7 +162,7 @@ func New(c Config) (*Console, error) {
 	groups := []group{
 		&signInHandler{site: shared, signer: c.SignIn, links: c.PasswordLinks, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
 		&accountHandler{site: shared, factors: c.Factors, push: c.Push, slack: c.Slack},
-		&inboxHandler{shared, c.Inbox}, &historyHandler{shared, c.History}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stops: c.Stops, stopping: c.Stopping},
+		&inboxHandler{shared, c.Inbox}, &historyHandler{shared, c.History, c.Inbox}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stops: c.Stops, stopping: c.Stopping},
 		page, &voteHandler{shared, c.Votes, page}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},
 		&bulkHandler{site: shared, cards: c.Cards, votes: c.Votes, factors: c.Factors},

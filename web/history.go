@@ -18,7 +18,6 @@ import (
 
 // History is what has ended, as far as a person may see it. Errors are as Inbox's are.
 type History interface {
-	Listed
 	// History is a page of the approvals that have ended, the newest end first.
 	History(ctx context.Context, p engine.Person, search gate.HistorySearch) (gate.HistoryPage, error)
 	// ExportHistory writes what a search finds as CSV, and records it. flush is called
@@ -30,6 +29,7 @@ type History interface {
 type historyHandler struct {
 	site    *site
 	history History
+	listed  Listed
 }
 
 func (h *historyHandler) register(mux *http.ServeMux) {
@@ -149,7 +149,7 @@ func (h *historyHandler) show(w http.ResponseWriter, r *http.Request, p engine.P
 	if err != nil {
 		return err
 	}
-	told := h.site.stakes(r.Context(), h.history, page.Rows)
+	told := h.site.stakes(r.Context(), h.listed, page.Rows)
 	name := h.names(r.Context(), page)
 	v.Search = asked.view(page.Recent, name)
 	v.Found, v.More = min(page.Found, gate.HistoryCounted), page.Found > gate.HistoryCounted

@@ -200,7 +200,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	exporter := &auditlog.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Encodings: known, Witnessed: cfg.LogWitnessed}
 	console, err := web.New(web.Config{
-		Inbox: g.Queries, History: g.Queries, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
+		Inbox: g.Queries, History: g.Histories, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
 		Votes: g.Contributions, Contributions: g.Contributions, Requirements: g.Contributions, Edits: g.Contributions, Outcomes: g.Contributions,
 		Drafts: g.Drafts, Grants: g.Grants, Delegations: administration.Delegations, People: administration.People, AccessReviews: administration.AccessReviews, OnCall: administration.OnCall, APIKeys: administration.Keys, RuleChanges: rules.Doors{Keeper: keeper},
 		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Stops: keeper.Stops, Notifications: administration.Endpoints, Push: administration.Push, Slack: administration.Slack,

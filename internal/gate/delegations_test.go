@@ -62,7 +62,7 @@ func (h *house) inbox(who string) (ids []string) {
 
 func (h *house) history(who string) (ids []string) {
 	h.t.Helper()
-	page, err := h.Queries.History(context.Background(), h.people[who], gate.HistorySearch{Limit: 100, Counts: true})
+	page, err := h.Histories.History(context.Background(), h.people[who], gate.HistorySearch{Limit: 100, Counts: true})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -62,6 +62,7 @@ type Gate struct {
 	*core
 	Contributions *Contributions
 	Queries       *Queries
+	Histories     *Histories
 	Grants        *Grants
 	Drafts        *Drafts
 	TokenKeys     *TokenKeys
@@ -79,6 +80,8 @@ type (
 		targets   formerTools
 		summaries callSummaries
 	}
+	// Histories search what was decided, and export what they find.
+	Histories struct{ *core }
 	// Grants are standing grants: approvals of calls that are yet to come.
 	Grants struct{ *core }
 	// Drafts are what people have written and not sent.
@@ -114,7 +117,7 @@ func New(cfg Config) (*Gate, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &core{cfg, newTokenKeys(cfg)}
-	return &Gate{core: c, TokenKeys: c.keys, Contributions: &Contributions{c}, Queries: &Queries{core: c}, Grants: &Grants{c}, Drafts: &Drafts{c}, reading: make(chan struct{}, 1)}, nil
+	return &Gate{core: c, TokenKeys: c.keys, Contributions: &Contributions{c}, Queries: &Queries{core: c}, Histories: &Histories{c}, Grants: &Grants{c}, Drafts: &Drafts{c}, reading: make(chan struct{}, 1)}, nil
 }
 
 // Repeated returns *Replay when a person's request was answered before, and a

@@ -28,7 +28,7 @@ const historyPage = 30
 // History is a page of the approvals that have ended and that the person may see. The search
 // may name who decided by address or name. Refusals are bad_cursor, bad_search and those of
 // access.FindPerson.
-func (g *Queries) History(ctx context.Context, p engine.Person, search HistorySearch) (HistoryPage, error) {
+func (g *Histories) History(ctx context.Context, p engine.Person, search HistorySearch) (HistoryPage, error) {
 	by, err := g.reader(ctx, p)
 	if err != nil {
 		return HistoryPage{}, err
@@ -44,7 +44,7 @@ func (g *Queries) History(ctx context.Context, p engine.Person, search HistorySe
 
 // decider is the id of whom a search names as having decided, by id, address or name; "" for
 // nobody.
-func (g *Queries) decider(ctx context.Context, search HistorySearch) (string, error) {
+func (g *Histories) decider(ctx context.Context, search HistorySearch) (string, error) {
 	if search.DecidedBy == "" {
 		return "", nil
 	}
@@ -53,12 +53,12 @@ func (g *Queries) decider(ctx context.Context, search HistorySearch) (string, er
 }
 
 // reader is which approvals the person may see.
-func (g *Queries) reader(ctx context.Context, p engine.Person) (store.Reader, error) {
+func (g *Histories) reader(ctx context.Context, p engine.Person) (store.Reader, error) {
 	d, err := g.delegate(ctx, p)
 	return store.Reader{All: access.ReadsEverything(p), Roles: p.Roles, Identity: p.Identity, For: d.standings()}, err
 }
 
-func (g *Queries) history(ctx context.Context, by store.Reader, search HistorySearch) (HistoryPage, error) {
+func (g *Histories) history(ctx context.Context, by store.Reader, search HistorySearch) (HistoryPage, error) {
 	page, err := g.Store.Approvals.History(ctx, by, search)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

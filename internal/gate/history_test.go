@@ -66,7 +66,7 @@ func TestExportHistory(t *testing.T) {
 	}
 	h.open(deferred) // waits
 	by := func(who string) access.By { return access.PersonAdministers(h.people[who], "console", "req-1") }
-	if err := h.Queries.ExportHistory(ctx, by("ada"), h.people["ada"], gate.HistorySearch{}, &bytes.Buffer{}, func() error { return nil }); code(err) != "not_yours" {
+	if err := h.Histories.ExportHistory(ctx, by("ada"), h.people["ada"], gate.HistorySearch{}, &bytes.Buffer{}, func() error { return nil }); code(err) != "not_yours" {
 		t.Errorf("a reviewer exports: %v", err)
 	}
 	disabled := h.people["aude"]
@@ -79,7 +79,7 @@ func TestExportHistory(t *testing.T) {
 	}
 	file := &recordedFirst{h: h}
 	flushed := 0
-	err := h.Queries.ExportHistory(ctx, by("aude"), h.people["aude"], gate.HistorySearch{DecidedBy: "=2+3"}, file, func() error { flushed++; return nil })
+	err := h.Histories.ExportHistory(ctx, by("aude"), h.people["aude"], gate.HistorySearch{DecidedBy: "=2+3"}, file, func() error { flushed++; return nil })
 	if err != nil || file.codes != "EXPORT_BEGUN" || flushed != 1 {
 		t.Fatalf("%v, recorded %q, flushed %d times", err, file.codes, flushed)
 	}
@@ -106,7 +106,7 @@ func TestExportHistory(t *testing.T) {
 		}
 	}
 	gone := errors.New("the reader is gone")
-	if err := h.Queries.ExportHistory(ctx, by("aude"), h.people["aude"], gate.HistorySearch{}, &recordedFirst{h: h, broken: gone}, func() error { return nil }); !errors.Is(err, gone) {
+	if err := h.Histories.ExportHistory(ctx, by("aude"), h.people["aude"], gate.HistorySearch{}, &recordedFirst{h: h, broken: gone}, func() error { return nil }); !errors.Is(err, gone) {
 		t.Errorf("a broken export: %v", err)
 	}
 	if codes, _ := h.exports(); strings.Join(codes, " ") != "EXPORT_BEGUN EXPORTED EXPORT_BEGUN" {

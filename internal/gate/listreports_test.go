@@ -122,10 +122,10 @@ func TestListsOfOnePerson(t *testing.T) {
 		}
 		search := wide
 		search.DecidedBy = c.who
-		if found, err := h.Queries.History(ctx, aude, search); code(err) != c.code || len(found.Rows) != c.rows {
+		if found, err := h.Histories.History(ctx, aude, search); code(err) != c.code || len(found.Rows) != c.rows {
 			t.Errorf("the history of %.40q: %d rows, %v", c.who, len(found.Rows), err)
 		}
-		if err := h.Queries.ExportHistory(ctx, by, aude, search, &bytes.Buffer{}, func() error { return nil }); code(err) != c.code {
+		if err := h.Histories.ExportHistory(ctx, by, aude, search, &bytes.Buffer{}, func() error { return nil }); code(err) != c.code {
 			t.Errorf("the history's file of %.40q: %v", c.who, err)
 		}
 		after, _ := h.exports()
