@@ -3,16 +3,18 @@ package safeai
 import (
 	"slices"
 	"strings"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 )
 
 // normal is a tag in its normal form: trimmed, in lower case, without empty
-// parts. It is "" for a tag of which nothing is left.
+// parts. It is "" for a tag of which nothing is left. A part is as it is: one
+// with a blank in it is another one than without.
 func normal(tag string) string {
-	parts := strings.Split(strings.ToLower(strings.TrimSpace(tag)), ".")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ".")
+	// Unicode's full mapping, in which İ is another letter than i.
+	lower := cases.Lower(language.Und).String(strings.TrimSpace(tag))
+	return strings.Join(slices.DeleteFunc(strings.Split(lower, "."), func(p string) bool { return p == "" }), ".")
 }
 
 // covers reports whether one normal tag is another one or above it, by whole
