@@ -46,7 +46,7 @@ func TestBrowserSaysWhatIsAtStake(t *testing.T) {
 	eve := pay(2, "Eve")
 	b.open("/?q=" + eve)
 	b.sees(testid("row-flag"), "First time: to")
-	b.sees(testid("row-before"), "The only one like it was approved")
+	b.sees(testid("row-before"), "The only one of this agent and tool was approved")
 	// Amounts end at one edge, so that they can be compared down the list.
 	pay(1200, "Ann")
 	for _, width := range []int64{390, 1440} {

@@ -111,7 +111,7 @@ func sampleRows(now time.Time, told []views.Stakes) []views.InboxRow {
 	}
 	return []views.InboxRow{
 		row(func(r *views.InboxRow) {
-			r.Amounts, r.Before = []string{"1,250.00 EUR"}, "Last 13 like it: 12 approved, 1 denied"
+			r.Amounts, r.Before = []string{"1,250.00 EUR"}, "Last 13 of this agent and tool: 12 approved, 1 denied"
 		}),
 		row(func(r *views.InboxRow) {
 			r.Deadline, r.Deceptive, r.Edited, r.Question, r.ClaimedBy = now.Add(4*time.Minute), true, true, true, "Ada"
@@ -119,7 +119,7 @@ func sampleRows(now time.Time, told []views.Stakes) []views.InboxRow {
 		}),
 		row(func(r *views.InboxRow) {
 			r.Alike, r.AlikeURL, r.Stakes, r.Amounts = 12, "#lists", told[1], []string{"12.50 – 4,600.00 EUR", "80.00 USD"}
-			r.Before, r.MostlyDenied = "Last 15 like it: all denied", true
+			r.Before, r.MostlyDenied = "Last 15 of this agent and tool: all denied", true
 		}),
 		row(func(r *views.InboxRow) { r.Unreadable, r.Stakes = true, views.Stakes{} }),
 	}

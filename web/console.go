@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
@@ -156,6 +157,7 @@ func New(c Config) (*Console, error) {
 		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger, drafts: c.Drafts, push: c.Push,
 		sso: c.SSO, ssoOnly: c.SSOOnly, factorRoles: c.SecondFactorRoles,
 		making:      fair.NewLimit(mostPages),
+		reporting:   fair.NewLimit(mostReports),
 		delegations: c.Delegations != nil, grants: c.Grants != nil, audit: c.Log != nil,
 	}
 	page := &cardHandler{site: shared, cards: c.Cards, inbox: c.Inbox, requirements: c.Requirements, prover: c.Prover, factors: c.Factors}
@@ -263,6 +265,10 @@ type InForce struct {
 	PolicyFile    []byte
 	Contracts     *safeai.Set
 	ContractsFile []byte
+	// SignedBy are the people who had signed the policy when it came into force, and
+	// Signatures how many of which role a policy takes; nil for none.
+	SignedBy   []string
+	Signatures *approval.Rule
 	// Problem is why the last import changed nothing, one mistake a line, or "".
 	Problem string
 	// Registered is what is registered, as it was last read. It is never nil.

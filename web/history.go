@@ -34,7 +34,7 @@ type historyHandler struct {
 
 func (h *historyHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /history", h.site.signedIn(h.show))
-	mux.HandleFunc("POST /history/export", h.site.takesForm(h.export))
+	mux.HandleFunc("POST /history/export", h.site.takesForm(h.site.reports(h.export)))
 }
 
 // byMe stands for the reader where a search names who decided.

@@ -138,9 +138,9 @@ func TestInboxRows(t *testing.T) {
 		t.Errorf("amounts %q, before %q", row.Amounts, row.Before)
 	}
 	for n, want := range map[gate.Alike]string{
-		{}: "", {Approved: 1}: "The only one like it was approved", {Denied: 1}: "The only one like it was denied", {Approved: 15}: "Last 15 like it: all approved",
-		{Denied: 2}: "! Last 2 like it: all denied", {Approved: 12, Denied: 1}: "Last 13 like it: 12 approved, 1 denied", {Approved: 1, Denied: 2}: "! Last 3 like it: 1 approved, 2 denied",
-		{Approved: 2, Denied: 2}: "Last 4 like it: 2 approved, 2 denied",
+		{}: "", {Approved: 1}: "The only one of this agent and tool was approved", {Denied: 1}: "The only one of this agent and tool was denied", {Approved: 15}: "Last 15 of this agent and tool: all approved",
+		{Denied: 2}: "! Last 2 of this agent and tool: all denied", {Approved: 12, Denied: 1}: "Last 13 of this agent and tool: 12 approved, 1 denied", {Approved: 1, Denied: 2}: "! Last 3 of this agent and tool: 1 approved, 2 denied",
+		{Approved: 2, Denied: 2}: "Last 4 of this agent and tool: 2 approved, 2 denied",
 	} {
 		for _, calls := range []int{1, 7} { // of one agent's tool, in a group as well
 			found.Alike = calls

@@ -48,6 +48,10 @@ func (h *policyHandler) view(p engine.Person) views.Policies {
 	}
 	if in.Policy != nil {
 		bundle := policyView(in.Policy, in.PolicyFile, now)
+		bundle.SignedBy = in.SignedBy
+		if rule := in.Signatures; rule != nil {
+			bundle.Wanted = "A policy takes the signatures of " + views.Plural(rule.Needed, "person", "people") + " with the role " + rule.Role + " here."
+		}
 		v.Policy = &bundle
 	}
 	if in.Contracts != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
@@ -247,6 +248,13 @@ func TestPolicies(t *testing.T) {
 	page.want(t, http.StatusOK, "2026.11", "not signed", c.m.registry.in.Policy.Digest, "sha256:0f0f", "tools that begin with", "read.",
 		"payments.transfer", "agents trusted at least", "is more than", "50000", "finance-approver", "security-approver", "REQUIRE_APPROVAL",
 		"send_email", "personal.pii.email", "masked where it holds a secret", "can never match", "&lt;b&gt;urgent&lt;/b&gt;", `data-testid="policy-file"`)
+	if strings.Contains(page.body, "policy-signers") {
+		t.Error("signers are asked for where nobody signs")
+	}
+	c.m.registry.in.SignedBy, c.m.registry.in.Signatures = []string{"Ada", "<b>Ben"}, &approval.Rule{Role: "owner", Needed: 2}
+	if text := strip(c.get("/policies").body); !strings.Contains(text, "Signed by Ada, <b>Ben A policy takes the signatures of 2 people with the role owner here.") {
+		t.Errorf("the page does not say who has signed: %s", text)
+	}
 	if strings.Contains(page.body, "<b>urgent") {
 		t.Error("the policy's words are markup")
 	}

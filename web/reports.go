@@ -44,14 +44,14 @@ type reportHandler struct {
 }
 
 func (h *reportHandler) register(mux *http.ServeMux) {
-	mux.HandleFunc("GET /audit/access", h.site.forAuditors(h.access))
-	mux.HandleFunc("GET /audit/access.csv", h.site.forAuditors(h.accessFile))
-	mux.HandleFunc("GET /audit/reviewers", h.site.forAuditors(h.reviewers))
-	mux.HandleFunc("GET /audit/claims", h.site.forAuditors(h.claims))
-	mux.HandleFunc("GET /audit/statistics", h.site.forAuditors(h.statistics))
+	mux.HandleFunc("GET /audit/access", h.site.forAuditors(h.site.reports(h.access)))
+	mux.HandleFunc("GET /audit/access.csv", h.site.forAuditors(h.site.reports(h.accessFile)))
+	mux.HandleFunc("GET /audit/reviewers", h.site.forAuditors(h.site.reports(h.reviewers)))
+	mux.HandleFunc("GET /audit/claims", h.site.forAuditors(h.site.reports(h.claims)))
+	mux.HandleFunc("GET /audit/statistics", h.site.forAuditors(h.site.reports(h.statistics)))
 	mux.HandleFunc("GET /audit/reports", h.site.forAuditors(h.hall))
-	mux.HandleFunc("GET /audit/reports/{name}", h.site.forAuditors(h.list))
-	mux.HandleFunc("POST /audit/reports/{name}/export", h.site.forAuditors(h.listFile))
+	mux.HandleFunc("GET /audit/reports/{name}", h.site.forAuditors(h.site.reports(h.list)))
+	mux.HandleFunc("POST /audit/reports/{name}/export", h.site.forAuditors(h.site.reports(h.listFile)))
 }
 
 // reportForm reads the period of a report. A day without a time as the end is in

@@ -37,6 +37,8 @@ type site struct {
 	// making are the pages that are being made. One is made once what is in it is known
 	// and rendered; how fast its reader takes it is of no matter.
 	making *fair.Limit
+	// reporting are the reports that are being made, as pages and as files.
+	reporting *fair.Limit
 	// Which pages there are.
 	delegations, grants, audit, people, onCall, keys, notifications bool
 	// ruleChanges is nil where changes of the rules are proposed by command only.
@@ -48,6 +50,24 @@ type site struct {
 // mostPages bounds how many pages of one person are made at the same time; further ones
 // wait. A browser asks for a few at once, and forty would keep the gate from its work.
 const mostPages = 4
+
+// mostReports is mostPages for reports, each of which may read all that was recorded in a
+// period.
+const mostReports = 2
+
+// reports is a handler that waits until fewer than mostReports of the person's are under way.
+// Meanwhile, and while it works, it is none of their pages that are being made.
+func (s *site) reports(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+		fair.Done(r.Context())
+		leave, err := s.reporting.Wait(r.Context(), p.ID)
+		if err != nil {
+			panic(http.ErrAbortHandler) // the reader is gone
+		}
+		defer leave()
+		return h(w, r, p)
+	}
+}
 
 // person returns the person of the request's session, or false without a live
 // one. An error means that nobody can tell, and nothing may be done.

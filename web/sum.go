@@ -87,14 +87,14 @@ func whyMe(c gate.Card, p engine.Person, v views.Approval) string {
 // alikeBefore says the same of a row, in fewer words.
 func alikeBefore(n gate.Alike) string {
 	all := n.Approved + n.Denied
-	like := "Last " + views.Thousands(all) + " like it: "
+	like := "Last " + views.Thousands(all) + " of this agent and tool: "
 	switch {
 	case all == 0:
 		return ""
 	case all == 1 && n.Approved == 1:
-		return "The only one like it was approved"
+		return "The only one of this agent and tool was approved"
 	case all == 1:
-		return "The only one like it was denied"
+		return "The only one of this agent and tool was denied"
 	case n.Denied == 0:
 		return like + "all approved"
 	case n.Approved == 0:

@@ -26,7 +26,7 @@ func judgedBy(k *rules.Keeper) func() web.InForce {
 		s := k.Status()
 		return web.InForce{
 			Digest: s.Digest, Policy: s.Policy, PolicyFile: s.PolicyFile, Contracts: s.Contracts, ContractsFile: s.ContractsFile,
-			Problem: s.Problem, Registered: k.Judge().Registry,
+			SignedBy: s.SignedBy, Signatures: s.Signatures, Problem: s.Problem, Registered: k.Judge().Registry,
 		}
 	}
 }

@@ -47,8 +47,8 @@ func Tighten(base, more json.RawMessage) (json.RawMessage, error) {
 
 // Bounds checks what one vote adds to the constraints that a rule sets, for a call with these
 // arguments, an object: a number under max, or over min, of which the call has the other already
-// permits what may not run. What bounds no number of the call is for whoever runs it. The error
-// names the constraint and quotes no value.
+// permits what may not run, and so may a text that is no plain number. What bounds neither of the
+// call is for whoever runs it. The error names the constraint and quotes no value.
 func Bounds(base, more json.RawMessage, args canon.Value) error {
 	have, err := constraints(base)
 	if err != nil {
@@ -59,20 +59,24 @@ func Bounds(base, more json.RawMessage, args canon.Value) error {
 		return fmt.Errorf("constraints: %w", err)
 	}
 	for _, m := range want.Members() {
-		of, bounded := boundNumber(m.Name, args)
 		if _, err := member(have.Members(), m.Name); err != nil {
 			return err
 		}
-		if bounded && !narrower(m.Name, m.Value, of) {
+		of, bounded := boundBy(m.Name, args)
+		switch {
+		case !bounded:
+		case of.Kind() != canon.NumberKind:
+			return fmt.Errorf("constraints: what %q bounds is a text that is no plain number, so that nobody can tell whether the call is within: deny it, or change its arguments", m.Name)
+		case !narrower(m.Name, m.Value, of):
 			return fmt.Errorf("constraints: the call is outside of %q already, so that it could not run: deny it, or change its arguments", m.Name)
 		}
 	}
 	return nil
 }
 
-// boundNumber is the number among the arguments that a constraint such as max_amount bounds;
-// false for none. An agent's number may be a text.
-func boundNumber(name string, args canon.Value) (canon.Value, bool) {
+// boundBy is the number among the arguments that a constraint such as max_amount bounds, or the
+// text where one should be; false for neither. An agent's number may be a text.
+func boundBy(name string, args canon.Value) (canon.Value, bool) {
 	switch firstWord(name) {
 	case "max", "maximum", "min", "minimum":
 	default:
@@ -81,14 +85,15 @@ func boundNumber(name string, args canon.Value) (canon.Value, bool) {
 	rest := folded(name[len(firstWord(name)):])
 	for _, m := range args.Members() {
 		v := m.Value
+		if folded(m.Name) != rest {
+			continue
+		}
 		if v.Kind() == canon.StringKind {
-			if read, err := canon.Parse([]byte(strings.TrimSpace(v.Str()))); err == nil {
+			if read, err := canon.Parse([]byte(strings.TrimSpace(v.Str()))); err == nil && read.Kind() == canon.NumberKind {
 				v = read
 			}
 		}
-		if folded(m.Name) == rest && v.Kind() == canon.NumberKind {
-			return v, true
-		}
+		return v, v.Kind() == canon.NumberKind || v.Kind() == canon.StringKind
 	}
 	return canon.Value{}, false
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,17 +52,7 @@ func (r Changes) RequireOperatorKey(ctx context.Context, by access.By) error {
 
 // ChangeWords name a kind of changes.
 func ChangeWords(kind string) string {
-	switch kind {
-	case store.PolicyDocument:
-		return "the policy"
-	case store.ContractsDocument:
-		return "the tool contracts"
-	case store.EndpointsChange:
-		return "where notifications go"
-	case store.RetentionChange:
-		return "what is kept from being erased"
-	}
-	return kind
+	return cmp.Or(store.ChangeWords(kind), kind)
 }
 
 // NoApproval has changes of a kind of rules come into force at once again.

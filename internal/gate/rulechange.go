@@ -242,7 +242,7 @@ func changeTemplate(r RuleChange) string {
 	if store.ByEntries(r.Kind) {
 		text = map[string]string{
 			store.RolesChange: "Gives people roles", store.RoutingChange: "Changes who is on call", store.SettingsChange: "Changes what is set up",
-			store.EndpointsChange: "Has notifications sent to another place", store.RetentionChange: "Lets be erased what is kept now",
+			store.EndpointsChange: "Has notifications sent to another place", store.RetentionChange: "Ends a legal hold, or lets records be erased earlier",
 		}[r.Kind]
 	}
 	if r.Kind == store.PolicyDocument {

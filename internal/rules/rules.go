@@ -82,6 +82,10 @@ type Status struct {
 	Contracts  *safeai.Set
 	// ContractsFile is as its author wrote it.
 	ContractsFile []byte
+	// SignedBy are the people who had signed the policy when it came into force, and Signatures
+	// how many of which role a policy takes; nil for none.
+	SignedBy   []string
+	Signatures *approval.Rule
 	// Problem is why what is in force cannot be used, and why what is in the files
 	// is not in force; "" when all is well.
 	Problem string
@@ -421,7 +425,7 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 	// than it is.
 	k.judge.Store(judge)
 	k.status.Store(&Status{
-		documents: digests, Guards: guards,
+		documents: digests, Guards: guards, SignedBy: signersInForce(policyDoc, signing), Signatures: signaturesWanted(signing),
 		Digest: judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
 		Problem: problem,
 	})

@@ -147,6 +147,24 @@ func StillSigned(b *policy.Bundle, environment string, d store.Document, in stor
 	return nil
 }
 
+// signersInForce are the names of those who had signed a document when it came into force.
+func signersInForce(d store.Document, in store.Signing) (names []string) {
+	for _, f := range d.SignedBy {
+		if k, known := in.Key(f); known && !slices.Contains(names, nameOf(k)) {
+			names = append(names, nameOf(k))
+		}
+	}
+	return names
+}
+
+// signaturesWanted is what a policy takes of people's signatures, nil for none.
+func signaturesWanted(in store.Signing) *approval.Rule {
+	if in.Rule == nil {
+		return nil
+	}
+	return &in.Rule.Rule
+}
+
 // RequireSignatures has every policy take the signatures of people from now on, whichever way it
 // comes into force. The policy that is in force has to have them already: so none is without them
 // from now on, and nobody is locked out by the rule itself.

@@ -43,7 +43,7 @@ var changeTools = map[string]string{
 // changeWords say what a kind of changes is of.
 var changeWords = map[string]string{
 	PolicyDocument: "the policy", ContractsDocument: "the tool contracts", RolesChange: "roles", RoutingChange: "routing", SettingsChange: "settings",
-	EndpointsChange: "where notifications go", RetentionChange: "what is kept from being erased",
+	EndpointsChange: "where notifications go", RetentionChange: "retention and legal holds",
 }
 
 // ChangeTool is the name under which changes of a kind wait; "" for no kind.

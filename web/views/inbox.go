@@ -83,7 +83,7 @@ type InboxRow struct {
 	Stopped    bool
 	StoppedWhy string
 	Flags      []string
-	// Before says how the last calls like it were decided, "" where none was; MostlyDenied,
+	// Before says how the last calls of the agent and tool were decided, "" where none was; MostlyDenied,
 	// that more of them were denied, and not just one.
 	Before       string
 	MostlyDenied bool

@@ -47,8 +47,12 @@ type Policies struct {
 type Policy struct {
 	Version, Digest    string
 	Generated, Expires time.Time
-	Signed             bool
-	Expired            bool
+	Signed             bool // by the shared secret
+	// SignedBy are the people who have signed it, and Wanted says what of them is wanted, "" for
+	// nothing.
+	SignedBy []string
+	Wanted   string
+	Expired  bool
 	// Warning says that it has expired or soon will, or "".
 	Warning string
 	Default Outcome
