@@ -77,6 +77,20 @@ func (b *Bundle) Requirements() [][]engine.Requirement {
 	return all
 }
 
+// Tools are the names of tools that rules mention: exact ones, and the beginnings of others.
+func (b *Bundle) Tools() (exact, prefixes []string) {
+	for i := range b.rules {
+		switch t := b.rules[i].tools; {
+		case t.every:
+		case t.prefix:
+			prefixes = append(prefixes, t.names[0])
+		default:
+			exact = append(exact, t.names...)
+		}
+	}
+	return exact, prefixes
+}
+
 // Expired reports whether the bundle must not decide any more at now.
 func (b *Bundle) Expired(now time.Time) bool { return !now.Before(b.ExpiresAt) }
 

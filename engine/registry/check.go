@@ -150,7 +150,7 @@ func (s *Snapshot) tool(c Claim) []engine.Finding {
 		if s.Settings.OnlyRegisteredTools {
 			found = append(found, finding(ToolUnknown, "The tool is not registered."))
 		}
-		if known, alike := s.lookalike(c.Tool); alike {
+		if known, alike := s.names.Lookalike(c.Tool); alike {
 			found = append(found, finding(ToolLookalike, fmt.Sprintf("The tool is not registered, and its name looks like that of the registered tool %q.", known)))
 		}
 	case t.RevokedAt != nil:

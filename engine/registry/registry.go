@@ -139,7 +139,7 @@ type Snapshot struct {
 	// Kills holds the thrown switches by agent; "" is the global one.
 	Kills map[string]Kill
 
-	looks map[string]string // tools by what their names are drawn like
+	names Names // the tools'
 }
 
 // Killed returns the finding of the switch that stops the agent, the global

@@ -50,6 +50,7 @@ type Rules struct {
 // at the same time always get the same decisions.
 type Judge struct {
 	Rules
+	named  *registry.Names // by the rules
 	body   []byte
 	digest string
 }
@@ -79,7 +80,28 @@ func NewJudge(r Rules) (*Judge, error) {
 	}
 	body := v.Canonical()
 	sum := sha256.Sum256(body)
-	return &Judge{Rules: r, body: body, digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
+	return &Judge{Rules: r, named: namedBy(r), body: body, digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
+}
+
+// namedBy are the names of tools that rules go by.
+func namedBy(r Rules) *registry.Names {
+	names := &registry.Names{}
+	names.Add(threegate.ToolName)
+	if r.Policy != nil {
+		exact, prefixes := r.Policy.Tools()
+		for _, name := range exact {
+			names.Add(name)
+		}
+		for _, prefix := range prefixes {
+			names.AddPrefix(prefix)
+		}
+	}
+	if r.Contracts != nil {
+		for _, name := range r.Contracts.Tools() {
+			names.Add(name)
+		}
+	}
+	return names
 }
 
 // Digest names everything that decisions depend on beside the call itself and
@@ -214,6 +236,14 @@ func (j *Judge) known(p *Proposal, now time.Time) engine.Opinion {
 			Source: registry.Source, Code: "TOOL_REQUEST_REQUIRED", Route: engine.Refuse,
 			Message: "This tool runs documents that are proposed as tool execution requests, and is called in no other way.",
 		})
+	}
+	if _, registered := j.Registry.Registered(p.Call.Tool); !registered {
+		if name, alike := j.named.Lookalike(p.Call.Tool); alike {
+			o.Findings = append(o.Findings, engine.Finding{
+				Source: registry.Source, Code: registry.ToolLookalike, Route: engine.Refuse,
+				Message: fmt.Sprintf("The tool is not registered, no rule names it, and its name looks like %q, which a rule names.", name),
+			})
+		}
 	}
 	return o
 }

@@ -393,6 +393,16 @@ func TestToolContractsJudgeEveryCall(t *testing.T) {
 	}
 }
 
+// A rule is not got round by another spelling of the tool that it names.
+func TestRulesNamesAreLookedAlike(t *testing.T) {
+	h := newPolicyHouse(t)
+	for name, want := range map[string]bool{"pay": false, "Pay": true, "PAY": true, "Tool-Exec": true, "sing": false} {
+		if got := h.check(params(name, "")); slices.Contains(reasons(got.Decision.Reasons), registry.ToolLookalike) != want || want && got.Allowed {
+			t.Errorf("%s: %+v", name, got.Decision)
+		}
+	}
+}
+
 // What is registered decides, and what is revoked runs no more.
 func TestRegistryDecides(t *testing.T) {
 	h := newPolicyHouse(t)
