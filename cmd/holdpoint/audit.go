@@ -208,7 +208,7 @@ func (a *auditExport) open(ctx context.Context, c *cli) (*auditlog.Exporter, err
 		if err != nil {
 			return nil, err
 		}
-		x.Keys, database = []string{running.LogKey}, running.DatabaseURL
+		x.Keys, database = keysOf(running.LogKey), running.DatabaseURL
 	} else {
 		cfg, err := c.load(config.Database)
 		if err != nil {

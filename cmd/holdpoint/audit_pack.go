@@ -66,7 +66,7 @@ func (a *auditPack) Run(ctx context.Context, c *cli) error {
 		if err != nil {
 			return err
 		}
-		x.Keys, key = []string{running.LogKey}, filepath.Join(a.Data, "log-key.pub")
+		x.Keys, key = keysOf(running.LogKey), filepath.Join(a.Data, "log-key.pub")
 	}
 	p := &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: x, Present: web.EvidenceCard}
 	r := evidence.Request{ApprovalID: a.Approval, Since: a.Since.Time, Until: a.Until.Time, Actor: operator()}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -46,5 +47,19 @@ func TestFormerDirectoriesGetFay(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(dir, stateFile))
 	if err != nil || !json.Valid(data) {
 		t.Fatal(err)
+	}
+}
+
+// A log that is given another key has two public keys, each of which is one of its own.
+func TestKeysOfALog(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                             nil,
+		"a+1+x\n":                      {"a+1+x"},
+		"a+1+x\na+2+y\n":               {"a+1+x", "a+2+y"},
+		"# both\n\n  a+1+x\r\n a+2+y ": {"a+1+x", "a+2+y"},
+	} {
+		if got := keysOf(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }

@@ -75,6 +75,11 @@ func publicKeysOfLog(cfg config.Config) []string {
 	if text == "" {
 		text = publicLogKeys(cfg.LogKeys)
 	}
+	return keysOf(text)
+}
+
+// keysOf are public keys as a file has them, one a line.
+func keysOf(text string) []string {
 	var keys []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
