@@ -390,6 +390,40 @@ func TestRoleLostByTheDelegator(t *testing.T) {
 	}
 }
 
+// What a person has handed on is void when their account is disabled, and stays so: whoever was in it may
+// have said it.
+func TestVoidDelegationStaysVoid(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 2))
+	ctx := context.Background()
+	h.delegate("ada", "stranger")
+	a := h.open(deferred)
+	holds := func(what string, want bool) {
+		t.Helper()
+		absences, err := h.Delegations.Absences(ctx, h.people["stranger"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in, listed := slices.Contains(h.inbox("stranger"), a.ID), len(absences.For) > 0; in != want || listed != want {
+			t.Errorf("%s: in the deputy’s inbox %t, listed %t, want %t", what, in, listed, want)
+		}
+	}
+	holds("before", true)
+	h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["ada"].ID)
+	if got := code(h.vote("stranger", a, true)); got != "not_found" {
+		t.Errorf("a deputy of somebody who is disabled: %q", got)
+	}
+	h.db.Exec(`UPDATE people SET disabled_at = NULL WHERE id = $1`, h.people["ada"].ID)
+	holds("enabled again", false)
+	if got := code(h.vote("stranger", a, true)); got != "not_found" {
+		t.Errorf("a deputy of somebody who was disabled: %q", got)
+	}
+	h.delegate("ada", "stranger") // and nothing overlaps
+	holds("handed on anew", true)
+	if err := h.vote("stranger", a, true); err != nil || h.given(a) != 1 {
+		t.Errorf("a deputy’s vote of then counts %d: %v", h.given(a), err)
+	}
+}
+
 // pokedAt reports whether the approval is in the outbox.
 func (h *house) pokedAt(id string) (there bool) {
 	h.t.Helper()

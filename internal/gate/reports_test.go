@@ -187,7 +187,9 @@ func TestAccessThenAndNow(t *testing.T) {
 	if _, err := h.Store.Submit(ctx, store.Submission{Event: h.adminEvent("USER_ENABLED", map[string]any{"subject": gil.ID, "person": gil.ID, "roles_before": []string{}, "roles_after": gil.Roles})}); err != nil {
 		t.Fatal(err)
 	}
-	here("who was disabled is back", []string{"ada delegation hal gil", "fay direct", "gil direct", "hal delegation gil"}, []string{})
+	here("who was disabled is back", []string{"fay direct", "gil direct"}, []string{})
+	h.delegate("gil", "hal")
+	here("and delegates anew", []string{"ada delegation hal gil", "fay direct", "gil direct", "hal delegation gil"}, []string{})
 	h.db.Disable(gil.ID, h.adminEvent("USER_DISABLED", map[string]any{"subject": gil.Email, "person": gil.ID, "roles_before": gil.Roles, "roles_after": []string{}}))
 	here("and gone again", []string{"fay direct"}, []string{})
 

@@ -146,6 +146,9 @@ func (b *accessBuilder) stood(a store.Account) *standing {
 			saysAdded, added = true, t.Timestamp
 		case t.code() == "USER_DISABLED":
 			saysDisabled = true
+			if !t.Timestamp.After(at) {
+				p.left = t.Timestamp
+			}
 			away = away || !t.Timestamp.After(at)
 			// What roles the account was left with gives nobody anything.
 			if t.RolesBefore != nil && t.Timestamp.After(at) && before == nil {
@@ -333,7 +336,7 @@ func (b *accessBuilder) deputies(ctx context.Context) error {
 	}
 	of := map[string][]store.Delegation{} // by deputy
 	for _, d := range list {
-		if !d.From.After(b.r.At) && d.Until.After(b.r.At) {
+		if !d.From.After(b.r.At) && d.Until.After(b.r.At) && !b.void(d) {
 			of[d.DeputyID] = append(of[d.DeputyID], d)
 		}
 	}
@@ -343,6 +346,13 @@ func (b *accessBuilder) deputies(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// void reports whether who made a delegation was disabled afterwards: it is not good again when they are
+// back. The store lists none such.
+func (b *accessBuilder) void(d store.Delegation) bool {
+	p := b.byID[d.PersonID]
+	return b.r.Past && p != nil && p.left.After(d.CreatedAt)
 }
 
 // lend follows the chains of those for whom somebody stands in, as the store's
@@ -402,7 +412,7 @@ func (b *accessBuilder) pastDelegations(ctx context.Context) ([]store.Delegation
 			case code == "DELEGATION_REVOKED":
 				over[t.Delegation] = true
 			case !over[t.Delegation]:
-				list = append(list, store.Delegation{ID: t.Delegation, PersonID: t.Person, DeputyID: t.Deputy, From: t.From, Until: t.Until})
+				list = append(list, store.Delegation{ID: t.Delegation, PersonID: t.Person, DeputyID: t.Deputy, From: t.From, Until: t.Until, CreatedAt: e.Timestamp})
 			}
 		}
 	}

@@ -244,7 +244,8 @@ func (b *accessBuilder) source(format string, args ...any) {
 // standing is how a person stood at the report's moment.
 type standing struct {
 	store.Account
-	there  bool // the account was there and not disabled
+	there  bool      // the account was there and not disabled
+	left   time.Time // when it was last disabled by then; zero for never
 	roles  []string
 	unsure string // why the roles may have been others
 	since  map[string]time.Time

@@ -25,18 +25,23 @@ const maxChain = 3
 
 // chains lists for whom a person decides at the moment, through delegations that
 // are in force: shorter chains first. A chain never comes back to anybody. For
-// somebody who stands in for nobody it is one look into an index.
+// somebody who stands in for nobody it is one look into an index. Whoever
+// was disabled since hands nothing on by what they said before.
 const chains = `WITH RECURSIVE chain AS (
-		SELECT ARRAY[l.person_id] AS via FROM delegations l
-		WHERE l.deputy_id = $1 AND l.revoked_at IS NULL AND l.from_at <= statement_timestamp() AND l.until_at > statement_timestamp()
+		SELECT ARRAY[d.person_id] AS via FROM delegations d
+		WHERE d.deputy_id = $1 AND d.revoked_at IS NULL AND d.from_at <= statement_timestamp() AND d.until_at > statement_timestamp() AND ` + holdsOn + `
 		UNION
-		SELECT c.via || l.person_id FROM chain c JOIN delegations l ON l.deputy_id = c.via[cardinality(c.via)]
-		WHERE l.revoked_at IS NULL AND l.from_at <= statement_timestamp() AND l.until_at > statement_timestamp()
-		  AND NOT l.person_id = ANY (c.via) AND l.person_id <> $1 AND cardinality(c.via) < $2
+		SELECT c.via || d.person_id FROM chain c JOIN delegations d ON d.deputy_id = c.via[cardinality(c.via)]
+		WHERE d.revoked_at IS NULL AND d.from_at <= statement_timestamp() AND d.until_at > statement_timestamp() AND ` + holdsOn + `
+		  AND NOT d.person_id = ANY (c.via) AND d.person_id <> $1 AND cardinality(c.via) < $2
 	)
 	SELECT via, (SELECT jsonb_agg(jsonb_build_object('Identity', q.identity, 'Roles', roles_of(q.id, q.roles), 'Active', q.disabled_at IS NULL) ORDER BY v.n)
 		FROM unnest(via) WITH ORDINALITY v (id, n) JOIN people q ON q.id = v.id)
 	FROM chain ORDER BY cardinality(via), via`
+
+// holdsOn is true of delegations d that no disabling of who made them has made void since: they are
+// not good again when the account is.
+const holdsOn = `(SELECT coalesce((p.since->>'')::timestamptz <= d.created_at, true) FROM people p WHERE p.id = d.person_id)`
 
 func collectChains(rows pgx.Rows, err error) ([]Chain, error) {
 	if err != nil {
@@ -88,8 +93,8 @@ func (s Delegations) Create(ctx context.Context, d Delegation, e engine.Event) e
 			return err
 		}
 		tag, err := tx.Exec(ctx, `INSERT INTO delegations (id, person_id, deputy_id, from_at, until_at, reason, created_by)
-			SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT FROM delegations
-				WHERE person_id = $2 AND deputy_id = $3 AND revoked_at IS NULL AND from_at < $5 AND until_at > $4)`,
+			SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT FROM delegations d
+				WHERE person_id = $2 AND deputy_id = $3 AND revoked_at IS NULL AND from_at < $5 AND until_at > $4 AND `+holdsOn+`)`,
 			d.ID, d.PersonID, d.DeputyID, d.From, d.Until, d.Reason, d.CreatedBy)
 		if err != nil {
 			return translate(err)
@@ -130,7 +135,7 @@ func (s Delegations) Get(ctx context.Context, id string) (Delegation, error) {
 
 // List lists up to limit delegations that are in force or still to come,
 // of the person in either direction, or everybody's for "", the first to begin
-// first; and says what time it is.
+// first; and says what time it is. Those that are void are in force no more.
 func (s Delegations) List(ctx context.Context, personID string, limit int) ([]Delegation, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -138,7 +143,7 @@ func (s Delegations) List(ctx context.Context, personID string, limit int) ([]De
 	if err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
 		return nil, now, translate(err)
 	}
-	list, err := delegationRows.all(s.pool.Query(ctx, `SELECT `+delegationRows.names+` FROM delegations
-		WHERE revoked_at IS NULL AND until_at > $3 AND ($1 = '' OR person_id = $1 OR deputy_id = $1) ORDER BY from_at, id LIMIT $2`, personID, limit, now))
+	list, err := delegationRows.all(s.pool.Query(ctx, `SELECT `+delegationRows.names+` FROM delegations d
+		WHERE revoked_at IS NULL AND until_at > $3 AND ($1 = '' OR person_id = $1 OR deputy_id = $1) AND `+holdsOn+` ORDER BY from_at, id LIMIT $2`, personID, limit, now))
 	return list, now, err
 }
