@@ -107,8 +107,8 @@ func (a adminDoor) changes() []operation {
 	}
 }
 
-// proposal reads the change that a request proposes, written by nobody who is known: a key is
-// no person.
+// proposal reads the change that a request proposes: written by whose own key it is, or else by
+// nobody who is known.
 func (a adminDoor) proposal(c *call, in ChangeBody) (rules.Proposal, error) {
 	if a.Changes == nil {
 		return rules.Proposal{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "No change can be proposed here."}

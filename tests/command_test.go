@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -118,7 +119,7 @@ func TestProductionSetUp(t *testing.T) {
 			t.Errorf("doctor with %s tells a password:\n%s%s", name, got.out, got.err)
 		}
 	}
-	commandsNameAKey(t, c.dir, admin)
+	commandsNameAKey(t, c, admin)
 	// Serve and worker refuse what doctor finds fault with, if no wait can mend it.
 	for _, command := range []string{"serve", "worker"} {
 		oneLine(t, cli(t, change("DATA_KEY_FILE", anotherKey), "", command), "data_key: it is not the one")
@@ -127,9 +128,9 @@ func TestProductionSetUp(t *testing.T) {
 
 // commandsNameAKey has commands name an operator's key: each that changes something is refused
 // without, what looks or stops is not, and the way in an emergency is on record.
-func commandsNameAKey(t *testing.T, dir, admin string) {
+func commandsNameAKey(t *testing.T, c *cluster, admin string) {
 	t.Helper()
-	owner := []string{admin}
+	owner, dir := []string{admin}, c.dir
 	keyFile := func(name string, args ...string) string {
 		out := must(t, owner, "", append([]string{"key", "create", "--kind", "admin"}, args...)...)
 		path := filepath.Join(dir, name)
@@ -138,7 +139,10 @@ func commandsNameAKey(t *testing.T, dir, admin string) {
 		}
 		return path
 	}
-	olga, nameless := keyFile("olga", "--label", "Olga Owner"), keyFile("nameless")
+	id := func(out string) string { return regexp.MustCompile(`usr_[a-z0-9]+`).FindString(out) }
+	keeper := id(must(t, owner, "", "user", "add", "keeper@example.com", "--role", "admin"))
+	must(t, owner, "", "user", "add", "second@example.com", "--role", "admin")
+	olga, labelled := keyFile("olga", "--person", "keeper@example.com"), keyFile("labelled", "--label", "Olga Owner")
 	refused := func(says string, args ...string) {
 		t.Helper()
 		if got := cli(t, owner, "", args...); got.code == 0 || !strings.HasPrefix(got.err, "holdpoint: "+says) || strings.Count(got.err, "\n") != 1 {
@@ -151,7 +155,7 @@ func commandsNameAKey(t *testing.T, dir, admin string) {
 	if out := must(t, owner, "", "changes", "list"); !strings.Contains(out, "operator-key  -") {
 		t.Errorf("changes list says %s", out)
 	}
-	const none = "commands name an operator's own key here: add --operator-key FILE"
+	const none = "commands name a person's own key here: add --operator-key FILE"
 	empty := filepath.Join(dir, "empty.yaml")
 	if err := os.WriteFile(empty, []byte("agents: []\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -169,13 +173,31 @@ func commandsNameAKey(t *testing.T, dir, admin string) {
 	} {
 		refused(none, args...)
 	}
-	refused("--operator-key: key_", "user", "add", "x@example.com", "--role", "reviewer", "--operator-key", nameless)
+	refused("--operator-key: key_", "user", "add", "x@example.com", "--role", "reviewer", "--operator-key", labelled)
 	must(t, owner, "", "user", "add", "with-key@example.com", "--role", "reviewer", "--operator-key", olga)
+	// What it does is on record in the person's name, an export, too; to themselves it does nothing.
+	refused("Nobody", "user", "disable", "keeper@example.com", "--operator-key", olga)
+	must(t, c.env, "", "audit", "export", "-q", "-o", filepath.Join(dir, "by-olga.jsonl"), "--operator-key", olga)
+	log := must(t, c.env, "", "audit", "export", "-q", "--format", "csv", "--person", keeper, "-o", "-")
+	for _, has := range []string{"USER_ADDED", "BY_KEY", "EXPORTED", "human", "cli"} {
+		if !strings.Contains(log, has) {
+			t.Errorf("the log of %s has no %s:\n%s", keeper, has, log)
+		}
+	}
+	if list := must(t, owner, "", "key", "list", "--json"); !strings.Contains(list, `"person":"`+keeper+`"`) {
+		t.Errorf("key list does not say whose it is:\n%s", list)
+	}
 	for _, args := range [][]string{{"user", "list"}, {"key", "list"}, {"agent", "list"}, {"retention", "show"}, {"settings"}, {"kill", "--all", "--reason", "it must not wait"}, {"kill", "--list"}} {
 		must(t, owner, "", args...)
 	}
 	must(t, append(owner, "HOLDPOINT_OPERATOR_KEY_FILE="+olga), "", "release", "--all")
 	refused("--operator-key: ", "changes", "free", "operator-key", "--reason", "x", "--operator-key", empty)
+	// Whoever is disabled has no key any more, and had none when they are back.
+	second := keyFile("second", "--person", "second@example.com", "--operator-key", olga)
+	must(t, owner, "", "user", "disable", "keeper@example.com", "--operator-key", second)
+	refused("--operator-key: "+olga+" has no key of this installation", "release", "--all", "--operator-key", olga)
+	must(t, append(owner, "HOLDPOINT_PUBLIC_URL="+c.URL), "", "user", "enable", "keeper@example.com", "--operator-key", second)
+	refused("--operator-key: "+olga+" has no key of this installation", "release", "--all", "--operator-key", olga)
 	must(t, owner, "", "changes", "free", "operator-key", "--reason", "the last key is lost")
 	must(t, owner, "", "user", "add", "without-key@example.com", "--role", "reviewer")
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -83,8 +84,13 @@ func keyRow(k admin.Key, now time.Time) views.KeyRow {
 		row.State = views.Status{Code: "revoked", Word: "Revoked"}
 	case k.ExpiresAt != nil && !now.Before(*k.ExpiresAt):
 		row.State = views.Status{Code: "revoked", Word: "Expired"}
+	case k.Dead && k.PersonID != "":
+		row.State = views.Status{Code: "revoked", Word: "Void"}
 	case k.Dead:
 		row.State = views.Status{Code: "revoked", Word: "Agent revoked"}
+	}
+	if k.PersonID != "" {
+		row.Person, row.PersonURL = cmp.Or(k.PersonName, k.PersonID), personURL(k.PersonID)
 	}
 	if k.AgentID != "" {
 		row.AgentURL = agentURL(k.AgentID)

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"holdpoint/engine"
 	"holdpoint/engine/policy"
 	"holdpoint/internal/access"
@@ -32,50 +34,89 @@ type where struct {
 
 // operated says who runs a command.
 type operated struct {
-	Operator string `name:"operator-key" help:"File with an operator’s own key (“key create --kind admin --label NAME”): the audit log names that, and not the login on this machine." type:"path" env:"HOLDPOINT_OPERATOR_KEY_FILE" placeholder:"FILE"`
+	Operator string `name:"operator-key" help:"File with your own key (“key create --kind admin --person EMAIL”): the audit log names you, and not the login on this machine." env:"HOLDPOINT_OPERATOR_KEY_FILE" placeholder:"FILE"`
 }
 
-// operator is who runs the command, for the audit log: whose key was given, or whose login it is. A key
-// proves who it is to nobody but the log: the database's owner may do everything without. Where
-// “holdpoint changes require operator-key” says so, a command that names none is refused.
-func (w operated) operator(ctx context.Context, s *store.Store) (engine.Actor, error) {
+// operator is who runs a command that changes something, for the audit log: whose key was given, or
+// whose login it is. A key proves who it is to nobody but the log: the database's owner may do everything
+// without. Where “holdpoint changes require operator-key” says so, a command that names no person's own
+// key is refused.
+func (w operated) operator(ctx context.Context, s *store.Store) (access.By, error) {
 	guards, err := s.Rules.Guards(ctx)
 	if err != nil {
-		return engine.Actor{}, err
+		return access.By{}, err
 	}
-	_, required := guards[store.OperatorKeyRule]
-	if w.Operator == "" {
-		if required {
-			return engine.Actor{}, errNoOperatorKey
-		}
-		return operator(), nil
+	rule, required := guards[store.OperatorKeyRule]
+	if w.Operator == "" && required {
+		return access.By{}, errNoOperatorKey
 	}
-	text, err := os.ReadFile(w.Operator)
+	by, err := w.named(ctx, s)
+	if err != nil || !required || by.Key != "" {
+		return by, err
+	}
+	if rule.Rule.Role != "" {
+		return by, fmt.Errorf("--operator-key: %s is nobody's in particular, and commands name a person's own key here: “holdpoint key create --kind admin --person EMAIL” makes one", by.Actor.ID)
+	}
+	// A rule of before keys had people takes any that has a label.
+	key, err := s.Keys.Get(ctx, by.Actor.ID)
+	if err == nil && strings.TrimSpace(key.Label) == "" {
+		err = fmt.Errorf("%s has no label, which would say whose it is: make a person's own (“holdpoint key create --kind admin --person EMAIL”)", key.ID)
+	}
 	if err != nil {
-		return engine.Actor{}, fmt.Errorf("--operator-key: %w", err)
+		return by, fmt.Errorf("--operator-key: %w", err)
+	}
+	fmt.Fprintf(terminalError, "careful: %s is nobody's in particular. Make a person's own (“holdpoint key create --kind admin --person EMAIL”), and demand that: “holdpoint changes require operator-key --operator-key FILE”\n", key.ID)
+	return by, nil
+}
+
+// named is who runs a command that waits for no key: it looks, stops, or brings back.
+func (w operated) named(ctx context.Context, s *store.Store) (access.By, error) {
+	if w.Operator == "" {
+		return access.By{Actor: operator()}, nil
+	}
+	text, err := os.ReadFile(kong.ExpandPath(w.Operator))
+	if err != nil {
+		return access.By{}, fmt.Errorf("--operator-key: %w", err)
 	}
 	p, err := identity.NewKeys(ctx, s).Authenticate(ctx, strings.TrimSpace(string(text)))
 	switch {
 	case errors.Is(err, identity.ErrUnknown):
-		return engine.Actor{}, fmt.Errorf("--operator-key: %s has no key of this installation, or one that is revoked or has expired (“holdpoint key list”)", w.Operator)
+		return access.By{}, &unknownOperator{w.Operator}
 	case err != nil:
-		return engine.Actor{}, fmt.Errorf("--operator-key: %w", err)
+		return access.By{}, fmt.Errorf("--operator-key: %w", err)
 	case p.Kind != access.AdminKey || !slices.Contains(p.Scopes, identity.ScopeAdmin):
-		return engine.Actor{}, errors.New("--operator-key: want a key of kind admin with the scope admin (“holdpoint key create --kind admin --label NAME”)")
+		return access.By{}, errors.New("--operator-key: want a key of kind admin with the scope admin (“holdpoint key create --kind admin --person EMAIL”)")
 	}
-	if required {
-		if key, err := s.Keys.Get(ctx, p.KeyID); err != nil {
-			return engine.Actor{}, fmt.Errorf("--operator-key: %w", err)
-		} else if strings.TrimSpace(key.Label) == "" {
-			return engine.Actor{}, fmt.Errorf("--operator-key: %s has no label, which would say whose it is: make one that has (“holdpoint key create --kind admin --label NAME”)", p.KeyID)
-		}
-	}
-	actor := p.Actor()
-	actor.Channel = "cli"
-	return actor, nil
+	by := p.Administrator("")
+	by.Actor.Channel = "cli"
+	return by, nil
 }
 
-var errNoOperatorKey = errors.New("commands name an operator's own key here: add --operator-key FILE, or set HOLDPOINT_OPERATOR_KEY_FILE. Whoever has one makes one for you: “holdpoint key create --kind admin --label NAME”. In an emergency: “holdpoint changes free operator-key --reason WHY”, which is on record")
+// looking is who runs a command that reads what it puts on record: whoever logs in to the database as a
+// reader and no more goes by that login, and the database sees to it.
+func (w operated) looking(ctx context.Context, s *store.Store) (access.By, error) {
+	login, err := s.Events.DatabaseUser(ctx)
+	switch {
+	case err != nil:
+		return access.By{}, err
+	case login == "":
+		return w.named(ctx, s)
+	case w.Operator != "":
+		return access.By{}, fmt.Errorf("--operator-key: the log names %s, your login of the database, which may not look keys up: leave the key out", login)
+	}
+	by := access.By{Actor: operator()}
+	by.Actor.ID = login
+	return by, nil
+}
+
+// unknownOperator is the error of a file whose key is good for nothing.
+type unknownOperator struct{ file string }
+
+func (e *unknownOperator) Error() string {
+	return fmt.Sprintf("--operator-key: %s has no key of this installation, or one that is revoked, has expired, or is of somebody who is disabled or was no administrator since (“holdpoint key list”)", e.file)
+}
+
+var errNoOperatorKey = errors.New("commands name a person's own key here: add --operator-key FILE, or set HOLDPOINT_OPERATOR_KEY_FILE. Whoever has one makes one for you: “holdpoint key create --kind admin --person EMAIL”. In an emergency: “holdpoint changes free operator-key --reason WHY”, which is on record")
 
 // open opens the database as the role that owns it; with seals, so that it can
 // read and write what is encrypted.
@@ -98,7 +139,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 		}
 		cfg.URL, c.routing, c.publicURL, c.environment = running.DatabaseAdminURL, settings.Routing, running.URL, devEnvironment
 		c.mailLink = mailLink(settings)
-		return openOwn(ctx, cfg)
+		return w.openOwn(ctx, cfg)
 	}
 	needed := config.Admin
 	if seals {
@@ -113,7 +154,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 	if seals {
 		cfg.Sealer, c.allowPrivate = settings.Sealer, settings.AllowPrivate
 	}
-	return openOwn(ctx, cfg)
+	return w.openOwn(ctx, cfg)
 }
 
 // orDataDir is for a command that may work on a data directory, and was not told where that
@@ -127,9 +168,9 @@ func orDataDir(err error, besides string) error {
 }
 
 // openOwn opens the database, for sealing where there are data keys.
-func openOwn(ctx context.Context, cfg store.Config) (*store.Store, error) {
+func (w operated) openOwn(ctx context.Context, cfg store.Config) (*store.Store, error) {
 	if cfg.Sealer != nil {
-		return sealing(ctx, cfg)
+		return w.sealing(ctx, cfg)
 	}
 	return openSchema(ctx, cfg)
 }
@@ -288,11 +329,11 @@ func (c *cli) administrationOf(ctx context.Context, w where, seals bool) (*admin
 	if err != nil {
 		return nil, access.By{}, err
 	}
-	actor, err := w.operator(ctx, c.opened)
+	by, err := w.operator(ctx, c.opened)
 	if err != nil {
 		return nil, access.By{}, err
 	}
-	return a, access.By{Actor: actor}, nil
+	return a, by, nil
 }
 
 // reading opens the database for looking at it. It is open until the command ends.
@@ -318,11 +359,11 @@ func (c *cli) readingOf(ctx context.Context, w where, seals bool) (*admin.Admin,
 // rule that demands one.
 func (w where) withoutKey(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
 	a, err := c.readingOf(ctx, w, false)
-	if err != nil || w.Operator == "" {
-		return a, access.By{Actor: operator()}, err
+	if err != nil {
+		return nil, access.By{}, err
 	}
-	actor, err := w.operator(ctx, c.opened)
-	return a, access.By{Actor: actor}, err
+	by, err := w.named(ctx, c.opened)
+	return a, by, err
 }
 
 // rolesOf are the roles that people may be given: those of the settings' routing and

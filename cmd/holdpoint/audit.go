@@ -25,6 +25,7 @@ type auditCommand struct {
 }
 
 type auditExport struct {
+	operated
 	Data      string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
 	Format    string `default:"jsonl" enum:"jsonl,csv,ocsf" help:"jsonl proves itself; csv and ocsf are for spreadsheets and SIEMs."`
 	Output    string `short:"o" required:"" type:"path" help:"The file to write; - for standard output." placeholder:"FILE"`
@@ -86,12 +87,11 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer x.Store.Close()
-	r := auditlog.ExportRequest{Format: a.Format, Actor: operator(), Filter: filter}
-	if login, err := x.Store.Events.DatabaseUser(ctx); err != nil {
+	by, err := a.looking(ctx, x.Store)
+	if err != nil {
 		return err
-	} else if login != "" {
-		r.Actor.ID = login
 	}
+	r := auditlog.ExportRequest{Format: a.Format, Actor: by.Actor, Filter: filter}
 	if !a.Quiet {
 		r.Progress = progressOf("exported up to event")
 	}

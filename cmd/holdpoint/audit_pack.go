@@ -15,6 +15,7 @@ import (
 )
 
 type auditPack struct {
+	operated
 	Data     string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, the configuration says where." placeholder:"DIR"`
 	Approval string `help:"The approval that it is about." placeholder:"ID"`
 	Since    moment `help:"Or: approvals that were opened from this time on, such as 2026-10-01T00:00:00Z." placeholder:"TIME"`
@@ -69,7 +70,11 @@ func (a *auditPack) Run(ctx context.Context, c *cli) error {
 		x.Keys, key = keysOf(running.LogKey), filepath.Join(a.Data, "log-key.pub")
 	}
 	p := &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: x, Present: web.EvidenceCard}
-	r := evidence.Request{ApprovalID: a.Approval, Since: a.Since.Time, Until: a.Until.Time, Actor: operator()}
+	by, err := a.looking(ctx, s)
+	if err != nil {
+		return err
+	}
+	r := evidence.Request{ApprovalID: a.Approval, Since: a.Since.Time, Until: a.Until.Time, Actor: by.Actor}
 	if !a.Quiet {
 		r.Progress = progressOf("told approval")
 	}

@@ -24,6 +24,7 @@ import (
 )
 
 type auditReport struct {
+	operated
 	Data    string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
 	Name    string `arg:"" optional:"" help:"Which report; without it they are listed, each with the question that it answers."`
 	Period  string `help:"A year, quarter, month or day, in UTC: 2026, 2026-Q3, 2026-09 or 2026-09-30." placeholder:"PERIOD"`
@@ -73,11 +74,9 @@ func (a *auditReport) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
-	by := access.By{Actor: operator()}
-	if login, err := s.Events.DatabaseUser(ctx); err != nil {
+	by, err := a.looking(ctx, s)
+	if err != nil {
 		return err
-	} else if login != "" {
-		by.Actor.ID = login
 	}
 	file := os.Stdout
 	if a.Output != "-" {

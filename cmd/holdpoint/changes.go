@@ -125,12 +125,12 @@ func (r *changesRequire) operatorKey(ctx context.Context, a *admin.Admin, by acc
 		return errors.New("operator-key takes --operator-key, and nothing else: nobody is asked")
 	}
 	if r.Operator == "" {
-		return errors.New("name your own key, so that somebody has one: --operator-key FILE (“holdpoint key create --kind admin --label NAME” makes it)")
+		return errors.New("name your own key, so that somebody has one: --operator-key FILE (“holdpoint key create --kind admin --person EMAIL” makes it)")
 	}
 	if err := a.Changes.RequireOperatorKey(ctx, by); err != nil {
 		return plain(err)
 	}
-	fmt.Fprintln(terminal, "commands that change something name an operator's key from now on (--operator-key, HOLDPOINT_OPERATOR_KEY_FILE)")
+	fmt.Fprintln(terminal, "commands that change something name a person's own key from now on (--operator-key, HOLDPOINT_OPERATOR_KEY_FILE)")
 	return nil
 }
 
@@ -270,8 +270,9 @@ says so. They see the difference to the policy in force and what the new one wou
 done to past calls; it takes the data key of serve to look at those. Exactly the text of
 the file comes into force, whatever becomes of the file.
 
-Without --author nobody can be kept from approving what they have written, so one person
-more has to approve it.
+Without --author it is written by whose own key --operator-key names. Without either,
+nobody can be kept from approving what they have written, so one person more has to
+approve it.
 
 Example:
   holdpoint policy propose policy.yaml --author ben@example.com --reason "refunds up to 500 without asking"`
@@ -296,7 +297,7 @@ func (p *policyPropose) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
-	if what.By.Actor, err = p.operator(ctx, s); err != nil {
+	if what.By, err = p.operator(ctx, s); err != nil {
 		return err
 	}
 	if p.Author != "" {
@@ -353,11 +354,11 @@ func (p *policyActivate) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
-	actor, err := p.operator(ctx, s)
+	by, err := p.operator(ctx, s)
 	if err != nil {
 		return err
 	}
-	changed, err := k.ActivateAround(ctx, access.By{Actor: actor}, kind, data, p.File, p.Reason)
+	changed, err := k.ActivateAround(ctx, by, kind, data, p.File, p.Reason)
 	if err != nil {
 		return plain(err)
 	}

@@ -125,14 +125,19 @@ func noteDataKey(ctx context.Context, note func()) {
 // sealing opens the database for a command that seals, and notes that it does for as long
 // as ctx lasts. The file of the machine that it runs on may be older than those of serve
 // and worker: a data key that was retired is refused.
-func sealing(ctx context.Context, cfg store.Config) (*store.Store, error) {
+func (w operated) sealing(ctx context.Context, cfg store.Config) (*store.Store, error) {
 	s, err := openSchema(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
+	by, err := w.named(ctx, s)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
 	id := s.DataKeys.Seals()
 	use := func() error {
-		return s.DataKeys.Use(ctx, id, admin.DataKeyAdded(id, operator()))
+		return s.DataKeys.Use(ctx, id, admin.DataKeyAdded(id, by.Actor))
 	}
 	if err = use(); err != nil {
 		s.Close()

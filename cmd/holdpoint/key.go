@@ -32,6 +32,7 @@ type keyCreate struct {
 	Agent     string        `help:"Agent that the key belongs to; registered if it is new." placeholder:"ID"`
 	Name      string        `help:"The agent's name, shown to reviewers."`
 	Owner     string        `help:"E-mail address of the person who answers for the agent, and therefore never decides on its calls." placeholder:"EMAIL"`
+	Person    string        `help:"E-mail address of the administrator whose own key it is, with --kind admin: what is done with it is on record in their name, and it is good for as long as they are one." placeholder:"EMAIL"`
 	Label     string        `help:"What the key is for, for your own lists."`
 	MaxState  string        `help:"The highest authorization_state that it may claim, if that is less than its kind's." enum:",none,user_claimed,authenticated,validated,confirmed" default:"" placeholder:"STATE"`
 	Scope     []string      `help:"What it is for, if that is not all of its kind's: check, approvals, redeem, audit, admin; scim, for a directory, only by name." placeholder:"SCOPE"`
@@ -45,6 +46,7 @@ func (keyCreate) Help() string {
 Examples:
   holdpoint key create --agent billing-bot --name "Billing bot" --owner olga@example.com
   holdpoint key create --agent billing-bot --kind runtime
+  holdpoint key create --kind admin --person olga@example.com
   holdpoint key create --kind admin --label "nightly export" --expires-in 8760h
   holdpoint key create --kind admin --scope scim --label "Entra ID"`
 }
@@ -58,7 +60,7 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	key, text, err := a.Keys.Create(ctx, by, admin.NewKey{
-		Kind: k.Kind, Agent: k.Agent, Label: k.Label, MaxState: k.MaxState, Scopes: k.Scope, ExpiresIn: k.ExpiresIn, AgentName: k.Name, AgentOwner: k.Owner,
+		Kind: k.Kind, Agent: k.Agent, Person: k.Person, Label: k.Label, MaxState: k.MaxState, Scopes: k.Scope, ExpiresIn: k.ExpiresIn, AgentName: k.Name, AgentOwner: k.Owner,
 	})
 	if err != nil {
 		return plain(err)

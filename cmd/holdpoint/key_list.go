@@ -23,6 +23,7 @@ type keyList struct {
 type listedKey struct {
 	ID        string     `json:"id"`
 	Agent     string     `json:"agent,omitempty"`
+	Person    string     `json:"person,omitempty"`
 	Kind      string     `json:"kind"`
 	Scopes    []string   `json:"scopes"`
 	MaxState  string     `json:"max_state"`
@@ -32,7 +33,7 @@ type listedKey struct {
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	// LastUsedAt is to the minute; there is none where no use is noted.
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
-	// Dead says that it is revoked or expired, or its agent disabled.
+	// Dead says that it is revoked or expired, its agent disabled, or its person no administrator.
 	Dead bool `json:"dead"`
 }
 
@@ -49,7 +50,7 @@ func (k *keyList) Run(ctx context.Context, c *cli) error {
 		out := json.NewEncoder(os.Stdout)
 		for _, key := range keys {
 			err := out.Encode(listedKey{
-				ID: key.ID, Agent: key.AgentID, Kind: key.Kind, Scopes: key.Scopes, MaxState: key.MaxState, Label: key.Label,
+				ID: key.ID, Agent: key.AgentID, Person: key.PersonID, Kind: key.Kind, Scopes: key.Scopes, MaxState: key.MaxState, Label: key.Label,
 				CreatedAt: key.CreatedAt.UTC(), ExpiresAt: key.ExpiresAt, RevokedAt: key.RevokedAt, LastUsedAt: key.LastUsedAt, Dead: key.Dead,
 			})
 			if err != nil {
@@ -63,7 +64,7 @@ func (k *keyList) Run(ctx context.Context, c *cli) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tAGENT\tKIND\tSCOPES\tCREATED\tEXPIRES\tLAST USED\tSTATE\tLABEL")
+	fmt.Fprintln(table, "ID\tOF\tKIND\tSCOPES\tCREATED\tEXPIRES\tLAST USED\tSTATE\tLABEL")
 	for _, key := range keys {
 		expires, used, state := "never", "-", "active"
 		if key.LastUsedAt != nil {
@@ -78,7 +79,7 @@ func (k *keyList) Run(ctx context.Context, c *cli) error {
 		case key.Dead:
 			state = "dead"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, cmp.Or(key.AgentID, "-"), key.Kind, strings.Join(key.Scopes, ","),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, cmp.Or(key.AgentID, key.PersonName, key.PersonID, "-"), key.Kind, strings.Join(key.Scopes, ","),
 			key.CreatedAt.UTC().Format(time.DateOnly), expires, used, state, key.Label)
 	}
 	return table.Flush()

@@ -276,7 +276,7 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
-	actor, err := k.operator(ctx, s)
+	by, err := k.operator(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 		if err := changing(k.File, func() error { return takeOut(ctx, f, id, retired) }); err != nil {
 			return err
 		}
-		if err := s.DataKeys.Retired(ctx, id, admin.DataKeyRetired(id, actor)); err != nil {
+		if err := s.DataKeys.Retired(ctx, id, admin.DataKeyRetired(id, by.Actor)); err != nil {
 			return fmt.Errorf("%s is out of %s; put that on record: %w", id, k.File, err)
 		}
 		fmt.Fprintf(terminal, "retired %s; it is in %s: keep that as long as backups from before\n", id, retired)

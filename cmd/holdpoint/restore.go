@@ -23,6 +23,7 @@ import (
 )
 
 type restoreCommand struct {
+	operated
 	From     string   `required:"" type:"path" help:"The directory that “holdpoint backup” has made." placeholder:"DIR"`
 	Floor    string   `type:"path" help:"The last checkpoint that is known of the log; without it, that of log_floor_file." placeholder:"FILE"`
 	Erased   string   `type:"path" help:"What was erased on request, an id a line; without it, the file of log_floor_file with .erased behind it." placeholder:"FILE"`
@@ -62,7 +63,7 @@ func (r *restoreCommand) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	restoring := backup.Restoring{Dir: r.From, URL: cfg.DatabaseAdminURL, LoseTail: r.LoseTail, By: access.By{Actor: operator()}, Open: func(ctx context.Context) (*store.Store, error) {
+	restoring := backup.Restoring{Dir: r.From, URL: cfg.DatabaseAdminURL, LoseTail: r.LoseTail, By: r.restores, Open: func(ctx context.Context) (*store.Store, error) {
 		return store.Open(ctx, store.Config{URL: cfg.DatabaseAdminURL, Setting: "database_admin_url", Sealer: cfg.Sealer, MaxConns: 4, Timeout: restoreTimeout})
 	}}
 	if restoring.Keys, err = r.keys(cfg); err != nil {
@@ -102,6 +103,17 @@ func (r *restoreCommand) Run(ctx context.Context, c *cli) error {
 		r.say(done, cfg, aside, listed)
 	}
 	return errors.Join(err, tryRuntime(ctx, cfg))
+}
+
+// restores is who restores, by the keys that are in the copy. It waits for no key: one that the copy
+// does not have yet, or has as good for nothing, makes it the machine's login.
+func (r *restoreCommand) restores(ctx context.Context, s *store.Store) (access.By, error) {
+	by, err := r.named(ctx, s)
+	if unknown := (*unknownOperator)(nil); errors.As(err, &unknown) {
+		fmt.Fprintf(terminalError, "careful: %v, by what was restored: the log names the login of this machine\n", err)
+		return access.By{Actor: operator()}, nil
+	}
+	return by, err
 }
 
 // restoreTimeout bounds a statement: an index of millions of rows is no outage.

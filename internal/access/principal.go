@@ -13,6 +13,8 @@ import (
 type By struct {
 	Actor     engine.Actor
 	RequestID string
+	// Key is the person's own key that they act by; "" in the console.
+	Key string
 	// Unapproved is why nobody is asked who should be: in an emergency, by whoever owns the
 	// database.
 	Unapproved string
@@ -22,7 +24,11 @@ type By struct {
 
 // Administrator is the principal as the one who administers.
 func (p Principal) Administrator(requestID string) By {
-	return By{Actor: p.Actor(), RequestID: requestID}
+	by := By{Actor: p.Actor(), RequestID: requestID}
+	if p.PersonID != "" {
+		by.Key = p.KeyID
+	}
+	return by
 }
 
 // PersonAdministers is a signed-in person as the one who administers.
@@ -44,6 +50,9 @@ func (b By) Event(code, message, agentID, tool string) engine.Event {
 	}
 	if b.Unapproved != "" {
 		e.Reasons = append(e.Reasons, engine.Reason{Code: "NOBODY_ASKED", Message: "People should have approved it, and were not asked: " + b.Unapproved})
+	}
+	if b.Key != "" {
+		e.Reasons = append(e.Reasons, engine.Reason{Code: "BY_KEY", Message: "By a key of their own, " + b.Key + "."})
 	}
 	return e
 }
@@ -72,6 +81,7 @@ func ValidEmail(text string) bool {
 type Principal struct {
 	KeyID    string
 	AgentID  string // "" for an admin key
+	PersonID string // whose own key it is, an administrator's; "" for nobody's in particular
 	Kind     string // agent, runtime or admin
 	Scopes   []string
 	MaxState string // the highest authorization_state that it may claim
@@ -85,10 +95,13 @@ const (
 )
 
 // Actor is the principal as the audit log names it: an agent's own key acts as
-// the agent, a runtime's or an administrator's as a service.
+// the agent, a person's own as the person, a runtime's or any other as a service.
 func (p Principal) Actor() engine.Actor {
-	if p.Kind == AgentKey {
+	switch {
+	case p.Kind == AgentKey:
 		return engine.Actor{Kind: engine.AgentActor, ID: p.AgentID, Channel: "api"}
+	case p.PersonID != "":
+		return engine.Actor{Kind: engine.HumanActor, ID: p.PersonID, Channel: "api"}
 	}
 	return engine.Actor{Kind: engine.ServiceActor, ID: p.KeyID, Channel: "api"}
 }

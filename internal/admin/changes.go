@@ -40,14 +40,18 @@ func (r Changes) RequireApproval(ctx context.Context, by access.By, kind string,
 	return r.Store.Rules.SetGuard(ctx, store.Guard{Kind: kind, Rule: rule, ByGroups: byGroups, SetBy: by.Actor.ID}, e)
 }
 
-// RequireOperatorKey has commands name an operator's own key from now on. It takes the role that
+// RequireOperatorKey has commands name a person's own key from now on. It takes the role that
 // owns the database, which is not bound by it: it tells the log who used that role.
 func (r Changes) RequireOperatorKey(ctx context.Context, by access.By) error {
+	if by.Key == "" {
+		return &access.Refusal{Kind: access.Invalid, Code: "key_of_nobody", Detail: "The key is nobody's in particular. Demand it with a person's own, so that somebody has one."}
+	}
+	rule := approval.Rule{Role: access.AdminRole}
 	e := by.Event("RULES_GUARDED", "Commands name an operator's own key.", "", "")
-	if err := e.SetPayload(map[string]any{"kind": store.OperatorKeyRule}); err != nil {
+	if err := e.SetPayload(map[string]any{"kind": store.OperatorKeyRule, "role": rule.Role}); err != nil {
 		return err
 	}
-	return r.Store.Rules.SetGuard(ctx, store.Guard{Kind: store.OperatorKeyRule, SetBy: by.Actor.ID}, e)
+	return r.Store.Rules.SetGuard(ctx, store.Guard{Kind: store.OperatorKeyRule, Rule: rule, SetBy: by.Actor.ID}, e)
 }
 
 // ChangeWords name a kind of changes.

@@ -20,6 +20,8 @@ type NewKey struct {
 	Kind  string
 	Agent string // "" for an administrator's key
 	Label string
+	// Person is the e-mail address of the administrator whose own key it is; "" for nobody's in particular.
+	Person string
 	// MaxState and Scopes are what it may claim and what it is for, where that is
 	// less than its kind's.
 	MaxState  string
@@ -40,6 +42,11 @@ func (k Keys) Create(ctx context.Context, by access.By, n NewKey) (store.Key, st
 	if err := narrow(&key, n); err != nil {
 		return key, "", err
 	}
+	if n.Person != "" {
+		if key.PersonID, err = k.holder(ctx, key, n.Person); err != nil {
+			return key, "", err
+		}
+	}
 	if n.ExpiresIn > 0 {
 		now, err := k.Store.Now(ctx)
 		if err != nil {
@@ -56,6 +63,27 @@ func (k Keys) Create(ctx context.Context, by access.By, n NewKey) (store.Key, st
 	return key, text, k.create(ctx, by, key)
 }
 
+// holder is whose own key it is to be: an administrator's, so that it gives nobody what they do not
+// have, and what gives the role gives this, with whatever approval that takes.
+func (k Keys) holder(ctx context.Context, key store.Key, email string) (string, error) {
+	switch {
+	case key.Kind != access.AdminKey:
+		return "", fmt.Errorf("--person: a key of kind %s is an agent's; whoever answers for the agent is its --owner", key.Kind)
+	case slices.Contains(key.Scopes, identity.ScopeSCIM):
+		return "", errors.New("--person: a key for a directory is no person's")
+	}
+	p, err := People(k).Find(ctx, email)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("--person: %w", err)
+	case p.Disabled:
+		return "", fmt.Errorf("--person: %s is disabled", p.Email)
+	case !access.MayAdminister(p):
+		return "", fmt.Errorf("--person: %s does not have the role %s, which such a key acts by: “holdpoint user set %s --add-role %s”", p.Email, access.AdminRole, p.Email, access.AdminRole)
+	}
+	return p.ID, nil
+}
+
 func (k Keys) create(ctx context.Context, by access.By, key store.Key) error {
 	return k.Store.Keys.Create(ctx, key, keyCreated(by, key))
 }
@@ -65,6 +93,9 @@ func keyCreated(by access.By, key store.Key) engine.Event {
 	payload := map[string]any{"kind": key.Kind, "scopes": key.Scopes, "max_state": key.MaxState}
 	if key.AgentID != "" {
 		payload["agent"] = key.AgentID
+	}
+	if key.PersonID != "" {
+		payload["holder"] = key.PersonID // the event is about the key
 	}
 	if key.ExpiresAt != nil {
 		payload["expires_at"] = key.ExpiresAt.UTC()

@@ -143,7 +143,9 @@ func (s *site) copied() (string, Manifest) {
 // into is a restore of a copy into a database.
 func (s *site) into(url, dir string) Restoring {
 	return Restoring{
-		Dir: dir, URL: url, Keys: s.public, Floor: s.floor, By: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "tester", Channel: "cli"}},
+		Dir: dir, URL: url, Keys: s.public, Floor: s.floor, By: func(context.Context, *store.Store) (access.By, error) {
+			return access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "tester", Channel: "cli"}}, nil
+		},
 		Open: func(ctx context.Context) (*store.Store, error) {
 			return store.Open(ctx, store.Config{URL: url, Sealer: s.Sealer, Timeout: time.Minute})
 		},

@@ -42,7 +42,8 @@ type Restoring struct {
 	LoseTail string
 	// Erased is what was erased on request, as the list outside the database has it.
 	Erased []string
-	By     access.By
+	// By says who restores, once the copy is in the database.
+	By func(context.Context, *store.Store) (access.By, error)
 	// Progress, when set, begins to tell of a step.
 	Progress func(step string) func(done, all int64)
 }
@@ -194,12 +195,16 @@ func (r Restoring) finish(ctx context.Context, done *Restored, known []audit.Che
 		}
 	}
 	reason := "restored from the backup of " + done.Manifest.MadeAt.Format("2006-01-02 15:04 MST")
-	closed, err := s.CloseRestored(ctx, r.By.Actor.ID, reason, func(c store.Closed) ([]engine.Event, error) { return r.events(c, *done, floorNote, reason) })
+	by, err := r.By(ctx, s)
+	if err != nil {
+		return err
+	}
+	closed, err := s.CloseRestored(ctx, by.Actor.ID, reason, func(c store.Closed) ([]engine.Event, error) { return r.events(by, c, *done, floorNote, reason) })
 	if err != nil {
 		return fmt.Errorf("take back what may have been used since: %w", err)
 	}
 	done.Tokens, done.Grants, done.Sessions, done.Waiting = closed.Tokens, closed.Grants, closed.Sessions, closed.Waiting
-	erased, kept, err := admin.EraseAgain(ctx, s, r.By, r.Erased)
+	erased, kept, err := admin.EraseAgain(ctx, s, by, r.Erased)
 	for _, e := range erased {
 		done.Erased = append(done.Erased, e.Subject)
 	}
@@ -211,7 +216,7 @@ func (r Restoring) finish(ctx context.Context, done *Restored, known []audit.Che
 const maxNamed = 1000
 
 // events are those of a restore.
-func (r Restoring) events(c store.Closed, done Restored, floorNote []byte, reason string) ([]engine.Event, error) {
+func (r Restoring) events(by access.By, c store.Closed, done Restored, floorNote []byte, reason string) ([]engine.Event, error) {
 	message := "The database was restored from a backup. Permissions that were not spent, grants and sessions were taken back."
 	told := map[string]any{
 		"backup_made_at": done.Manifest.MadeAt, "events": int64(0), "tokens": c.Tokens[:min(maxNamed, len(c.Tokens))], "tokens_count": len(c.Tokens),
@@ -230,11 +235,11 @@ func (r Restoring) events(c store.Closed, done Restored, floorNote []byte, reaso
 	default:
 		told["floor"] = string(floorNote)
 	}
-	restored := r.By.Event("RESTORED_FROM_BACKUP", message, "", "")
+	restored := by.Event("RESTORED_FROM_BACKUP", message, "", "")
 	if err := restored.SetPayload(told); err != nil || !c.Stopped {
 		return []engine.Event{restored}, err
 	}
-	stopped := r.By.Event(registry.GlobalKill, "The kill switch for all agents was activated.", "", "")
+	stopped := by.Event(registry.GlobalKill, "The kill switch for all agents was activated.", "", "")
 	stopped.Outcome = engine.KillSwitch
 	return []engine.Event{restored, stopped}, stopped.SetPayload(map[string]string{"reason": reason})
 }

@@ -146,7 +146,7 @@ func (k *Keys) forget() {
 }
 
 // Authenticate returns whose key the text is. ErrUnknown: nobody's, or it is
-// revoked, expired, or its agent disabled. Any other error is an outage.
+// revoked, expired, its agent disabled, or its person no administrator. Any other error is an outage.
 func (k *Keys) Authenticate(ctx context.Context, text string) (access.Principal, error) {
 	claimed, err := parseKey(text)
 	if err != nil {
@@ -163,7 +163,7 @@ func (k *Keys) Authenticate(ctx context.Context, text string) (access.Principal,
 	k.mu.Lock()
 	k.use(key.ID, time.Now())
 	k.mu.Unlock()
-	return access.Principal{KeyID: key.ID, AgentID: key.AgentID, Kind: key.Kind, Scopes: slices.Clone(key.Scopes), MaxState: key.MaxState}, nil
+	return access.Principal{KeyID: key.ID, AgentID: key.AgentID, PersonID: key.PersonID, Kind: key.Kind, Scopes: slices.Clone(key.Scopes), MaxState: key.MaxState}, nil
 }
 
 func (k *Keys) lookup(ctx context.Context, id string) (store.Key, error) {

@@ -12,7 +12,7 @@ func (b *accessBuilder) keys(context.Context) error {
 		b.gap("There are more than %d API keys: the newest are listed.", maxReportRows)
 	}
 	for _, k := range b.known {
-		h := HeldKey{ID: k.ID, Kind: k.Kind, AgentID: k.AgentID, Label: k.Label, Scopes: k.Scopes, MaxState: k.MaxState, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
+		h := HeldKey{ID: k.ID, Kind: k.Kind, AgentID: k.AgentID, PersonID: k.PersonID, Label: k.Label, Scopes: k.Scopes, MaxState: k.MaxState, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
 		if k.LastUsedAt != nil && !k.LastUsedAt.After(b.r.At) {
 			h.LastUsedAt = k.LastUsedAt
 		}

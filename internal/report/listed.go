@@ -169,13 +169,13 @@ func Lists() []List {
 			Columns: slices.Concat(
 				[]ListColumn{
 					own("key_id", "Key", TextCell), below("label", "Label", TextCell, ""), own("kind", "Kind", TermCell), below("agent", "Agent", TextCell, "of "), file("agent_id", "Agent, by id"),
-					own("scopes", "For", TextCell), own("max_state", "May claim", TextCell), own("created_at", "Made", TimeCell), own("expires_at", "Until", TimeCell),
+					below("person", "Person", TextCell, "of "), file("person_id", "Person, by id"), own("scopes", "For", TextCell), own("max_state", "May claim", TextCell), own("created_at", "Made", TimeCell), own("expires_at", "Until", TimeCell),
 					below("revoked_at", "Revoked", TimeCell, "revoked "), below("revoked_by", "Revoked by", TextCell, "by "), own("last_used_at", "Last used", TimeCell),
 				}, byWhom()),
 			Terms: []Term{
 				{"agent", "Held by an agent: it proposes calls of its own."},
 				{"runtime", "Held by the host of an agent."},
-				{"admin", "Held by a program that administers, reads the log or is a directory."},
+				{"admin", "Held by an administrator, or by a program that administers, reads the log or is a directory."},
 			},
 		},
 		{

@@ -127,6 +127,7 @@ type HeldKey struct {
 	ID        string     `json:"id"`
 	Kind      string     `json:"kind"`
 	AgentID   string     `json:"agent_id,omitempty"`
+	PersonID  string     `json:"person_id,omitempty" doc:"Whose own key it is, if it is an administrator’s."`
 	Label     string     `json:"label,omitempty"`
 	Scopes    []string   `json:"scopes"`
 	MaxState  string     `json:"max_state"`

@@ -30,13 +30,9 @@ func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.HeldChange) (ad
 	if err != nil {
 		return none, err
 	}
-	var author *engine.Person
-	if by.Actor.Kind == engine.HumanActor {
-		p, err := k.Store.People.Get(ctx, by.Actor.ID)
-		if err != nil {
-			return none, fmt.Errorf("read the author: %w", err)
-		}
-		author = &p
+	author, err := k.person(ctx, by)
+	if err != nil {
+		return none, err
 	}
 	changed, err := difference("now", "proposed", h.Before, h.After)
 	if err != nil {
@@ -55,6 +51,18 @@ func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.HeldChange) (ad
 		return k.heldAlready(ctx, d.Digest())
 	}
 	return heldBy(opened), err
+}
+
+// person is who makes a change; nil where that is no person.
+func (k *Keeper) person(ctx context.Context, by access.By) (*engine.Person, error) {
+	if by.Actor.Kind != engine.HumanActor {
+		return nil, nil
+	}
+	p, err := k.Store.People.Get(ctx, by.Actor.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the author: %w", err)
+	}
+	return &p, nil
 }
 
 func heldBy(opened gate.OpenedRuleChange) admin.Held {

@@ -81,6 +81,18 @@ func (k *Keeper) prepared(ctx context.Context, p Proposal) (gate.RuleChangeReque
 		return none, err
 	}
 	guard, guarded := guards[p.Kind]
+	proposer, err := k.person(ctx, p.By)
+	if err != nil {
+		return none, err
+	}
+	var side []string
+	switch {
+	case proposer == nil:
+	case p.Author == nil:
+		p.Author = proposer
+	case p.Author.Identity != proposer.Identity:
+		side = []string{proposer.Identity} // neither of them approves it
+	}
 	now := k.Store.Clock()
 	switch p.Reason = strings.TrimSpace(p.Reason); {
 	case !guarded:
@@ -142,7 +154,7 @@ func (k *Keeper) prepared(ctx context.Context, p Proposal) (gate.RuleChangeReque
 		c.Simulation = k.simulate(ctx, in.bundle, old)
 	}
 	return gate.RuleChangeRequest{
-		RuleChange: c, Body: in.Body, KnownAs: in.KnownAs, Author: p.Author, By: p.By, Guard: guard,
+		RuleChange: c, Body: in.Body, KnownAs: in.KnownAs, Author: p.Author, Subjects: side, By: p.By, Guard: guard,
 		Routing: k.Routing, Environment: k.Environment, Rules: k.Judge().Digest(),
 	}, nil
 }

@@ -503,3 +503,32 @@ func (c *committee) approved(who, id string) string {
 	}
 	return id
 }
+
+// Whoever proposes a change by a key of their own has written it, or is of the requesting side beside
+// whoever has.
+func TestProposalByAPersonsKey(t *testing.T) {
+	c := newCommittee(t, owners(1, time.Hour))
+	ben, ada := c.people["ben"], c.people["ada"]
+	by := access.Principal{KeyID: "key_x", PersonID: ben.ID, Kind: access.AdminKey}.Administrator("req")
+	propose := func(version string, author *engine.Person) string {
+		opened, err := c.k.Propose(t.Context(), rules.Proposal{Kind: store.PolicyDocument, Data: []byte(doc(version, "2026-02-01T00:00:00Z", "ALLOW")), Name: "p", Reason: "because", Author: author, By: by})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if opened.Needed != 1 {
+			t.Errorf("%d people decide, although somebody is known to have written it", opened.Needed)
+		}
+		return opened.ApprovalID
+	}
+	alone, together := propose("3", nil), propose("4", &ada)
+	for who, votes := range map[string][]string{"ben": {alone, together}, "ada": {together}} {
+		for _, id := range votes {
+			if got := c.vote(who, id, true); got != "self_review" {
+				t.Errorf("%s’s vote: %q", who, got)
+			}
+		}
+	}
+	if got := c.vote("ada", alone, true); got != "" {
+		t.Errorf("another one’s vote: %q", got)
+	}
+}

@@ -18,6 +18,8 @@ import (
 type Key struct {
 	ID         string
 	AgentID    string // "" for an admin key
+	PersonID   string // whose own key it is; "" for nobody's in particular
+	PersonName string // in lists
 	Kind       string // agent, runtime or admin
 	SecretHash []byte
 	Scopes     []string
@@ -27,26 +29,35 @@ type Key struct {
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time
 	LastUsedAt *time.Time // to the minute, in lists; nil where no use is noted
-	// Dead says that the key is revoked or expired, or its agent disabled.
+	// Dead says that the key is revoked or expired, or its agent disabled, or that its person
+	// is not an administrator, or was not at some time since it was made.
 	Dead bool
 }
+
+// keyDead is Key.Dead of keys k, agents a and people p. What has become void with an account or a
+// role stays void: a former administrator who is one again has a new key made.
+const keyDead = `(k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= clock_timestamp(), false) OR a.disabled_at IS NOT NULL
+	OR k.person_id IS NOT NULL AND NOT (p.disabled_at IS NULL AND '` + administratorRole + `' = ANY (p.roles)
+		AND coalesce((p.since->>'')::timestamptz <= k.created_at, true) AND coalesce((p.since->>'` + administratorRole + `')::timestamptz <= k.created_at, true)))`
+
+// administratorRole is access.AdminRole, which imports this package.
+const administratorRole = "admin"
 
 // Get reads a key. ErrNotFound: there is none.
 func (s Keys) Get(ctx context.Context, id string) (Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	k := Key{ID: id}
-	err := s.pool.QueryRow(ctx, `SELECT coalesce(k.agent_id, ''), k.kind, k.secret_hash, k.scopes, k.max_state, k.label, k.created_at, k.expires_at, k.revoked_at,
-			k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= clock_timestamp(), false) OR a.disabled_at IS NOT NULL
-		FROM keys k LEFT JOIN agents a ON a.id = k.agent_id WHERE k.id = $1`, id).
-		Scan(&k.AgentID, &k.Kind, &k.SecretHash, &k.Scopes, &k.MaxState, &k.Label, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.Dead)
+	err := s.pool.QueryRow(ctx, `SELECT coalesce(k.agent_id, ''), coalesce(k.person_id, ''), k.kind, k.secret_hash, k.scopes, k.max_state, k.label, k.created_at, k.expires_at, k.revoked_at, `+keyDead+`
+		FROM keys k LEFT JOIN agents a ON a.id = k.agent_id LEFT JOIN people p ON p.id = k.person_id WHERE k.id = $1`, id).
+		Scan(&k.AgentID, &k.PersonID, &k.Kind, &k.SecretHash, &k.Scopes, &k.MaxState, &k.Label, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.Dead)
 	return k, translate(err)
 }
 
 // Create stores a key; its agent must exist.
 func (s Keys) Create(ctx context.Context, k Key, e engine.Event) error {
-	return s.admin(ctx, e, `INSERT INTO keys (id, agent_id, kind, secret_hash, scopes, max_state, label, expires_at)
-		VALUES ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8)`, k.ID, k.AgentID, k.Kind, k.SecretHash, k.Scopes, k.MaxState, k.Label, k.ExpiresAt)
+	return s.admin(ctx, e, `INSERT INTO keys (id, agent_id, kind, secret_hash, scopes, max_state, label, expires_at, person_id)
+		VALUES ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8, nullif($9, ''))`, k.ID, k.AgentID, k.Kind, k.SecretHash, k.Scopes, k.MaxState, k.Label, k.ExpiresAt, k.PersonID)
 }
 
 // SetScopes replaces what a key is for. ErrNotFound: there is none.

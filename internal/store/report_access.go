@@ -56,15 +56,14 @@ func (s Reports) Accounts(ctx context.Context, at time.Time) ([]Account, error) 
 func (s Keys) List(ctx context.Context, limit int) ([]Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT k.id, coalesce(k.agent_id, ''), k.kind, k.scopes, k.max_state, k.label, k.created_at, k.expires_at, k.revoked_at, u.used_at,
-			k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= clock_timestamp(), false) OR a.disabled_at IS NOT NULL
-		FROM keys k LEFT JOIN agents a ON a.id = k.agent_id LEFT JOIN key_uses u ON u.key_id = k.id ORDER BY k.created_at DESC, k.id LIMIT $1`, limit)
+	rows, err := s.pool.Query(ctx, `SELECT k.id, coalesce(k.agent_id, ''), coalesce(k.person_id, ''), coalesce(p.name, ''), k.kind, k.scopes, k.max_state, k.label, k.created_at, k.expires_at, k.revoked_at, u.used_at, `+keyDead+`
+		FROM keys k LEFT JOIN agents a ON a.id = k.agent_id LEFT JOIN people p ON p.id = k.person_id LEFT JOIN key_uses u ON u.key_id = k.id ORDER BY k.created_at DESC, k.id LIMIT $1`, limit)
 	if err != nil {
 		return nil, translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) {
 		var k Key
-		err := row.Scan(&k.ID, &k.AgentID, &k.Kind, &k.Scopes, &k.MaxState, &k.Label, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt, &k.Dead)
+		err := row.Scan(&k.ID, &k.AgentID, &k.PersonID, &k.PersonName, &k.Kind, &k.Scopes, &k.MaxState, &k.Label, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt, &k.Dead)
 		return k, err
 	})
 	return list, translate(err)

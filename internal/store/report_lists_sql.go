@@ -148,9 +148,9 @@ const factorsHeld = `SELECT ` + seqKey + ` AS key, greatest(e.appended_at, $1) A
 // keysHeld are the API keys that were good at some moment of the period, with who made and
 // who revoked them, by the events that tell of it. Of uses only the last is known.
 const keysHeld = `SELECT k.id AS key, greatest(k.created_at, $1) AS at,
-		k.id AS key_id, k.label, k.kind, agent.name AS agent, k.agent_id, array_to_string(k.scopes, ', ') AS scopes, k.max_state, k.created_at, k.expires_at, k.revoked_at,
+		k.id AS key_id, k.label, k.kind, agent.name AS agent, k.agent_id, coalesce(nullif(holder.name, ''), k.person_id) AS person, k.person_id, array_to_string(k.scopes, ', ') AS scopes, k.max_state, k.created_at, k.expires_at, k.revoked_at,
 		coalesce(nullif(revoker.name, ''), revoked.by) AS revoked_by, u.used_at AS last_used_at, ` + byWhom + `
-	FROM keys k LEFT JOIN agents agent ON agent.id = k.agent_id LEFT JOIN key_uses u ON u.key_id = k.id
+	FROM keys k LEFT JOIN agents agent ON agent.id = k.agent_id LEFT JOIN people holder ON holder.id = k.person_id LEFT JOIN key_uses u ON u.key_id = k.id
 	LEFT JOIN LATERAL (SELECT g.body, g.event_id FROM events g WHERE g.type = 'admin' AND g.outcome <> 'DENY' AND event_subject(g.body) = k.id AND event_code(g.body) = 'KEY_CREATED'
 		ORDER BY g.seq LIMIT 1) e ON true
 	LEFT JOIN LATERAL (SELECT event_actor(g.body) AS by FROM events g WHERE g.type = 'admin' AND g.outcome <> 'DENY' AND event_subject(g.body) = k.id AND event_code(g.body) = 'KEY_REVOKED'

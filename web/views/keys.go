@@ -23,20 +23,22 @@ type Keys struct {
 type KeyRow struct {
 	ID, URL, Label  string
 	Agent, AgentURL string // "" for an administrator's
-	Kind            string
-	Scopes          []string
-	MaxState        string
-	CreatedAt       time.Time
-	ExpiresAt       *time.Time
-	RevokedAt       *time.Time
-	LastUsedAt      *time.Time // nil where no use is noted
-	State           Status
+	// Person is whose own key it is, "" for nobody's in particular.
+	Person, PersonURL string
+	Kind              string
+	Scopes            []string
+	MaxState          string
+	CreatedAt         time.Time
+	ExpiresAt         *time.Time
+	RevokedAt         *time.Time
+	LastUsedAt        *time.Time // nil where no use is noted
+	State             Status
 }
 
 // Matches reports whether the row is one that a query looks for: each of its words is
-// part of the label, the id, the agent, the kind or the state.
+// part of the label, the id, the agent or person, the kind or the state.
 func (r KeyRow) Matches(query string) bool {
-	text := strings.ToLower(strings.Join([]string{r.Label, r.ID, r.Agent, r.Kind, r.State.Word}, "\n"))
+	text := strings.ToLower(strings.Join([]string{r.Label, r.ID, r.Agent, r.Person, r.Kind, r.State.Word}, "\n"))
 	for _, word := range strings.Fields(strings.ToLower(query)) {
 		if !strings.Contains(text, word) {
 			return false
