@@ -48,21 +48,21 @@ func readAllowedSigners(path string) (allowedSigners, error) {
 	return signers, nil
 }
 
-var notAllowed = errors.New("want a person and a public key: an address, and behind it what a .pub file has")
+var errNotAllowed = errors.New("want a person and a public key: an address, and behind it what a .pub file has")
 
 // allowedSigner reads a line; the key is zero where it is for other namespaces.
 func allowedSigner(line []byte) (who string, key sshsig.Key, err error) {
 	first, rest, _ := strings.Cut(string(line), " ")
 	rest = strings.TrimSpace(rest)
 	if rest == "" || strings.HasPrefix(first, "ssh-") || strings.HasPrefix(first, "sk-ssh-") || strings.HasPrefix(first, "ecdsa-") {
-		return "", key, notAllowed
+		return "", key, errNotAllowed
 	}
 	if strings.ContainsAny(first, `,*?!"`) {
 		return "", key, fmt.Errorf("%q: want one person, and no pattern", first)
 	}
 	public, _, options, _, err := ssh.ParseAuthorizedKey([]byte(rest))
 	if err != nil {
-		return "", key, notAllowed
+		return "", key, errNotAllowed
 	}
 	for _, option := range options {
 		name, value, _ := strings.Cut(option, "=")
