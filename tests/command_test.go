@@ -250,10 +250,11 @@ func TestSecurityHeaders(t *testing.T) {
 		if location := got.Header.Get("Location"); got.Status != 303 || location != want {
 			t.Errorf("next=%s leads to %d %s", next, got.Status, location)
 		}
-		cookie := got.Header.Get("Set-Cookie")
-		for _, flag := range []string{"HttpOnly", "SameSite=Lax", "Path=/"} {
-			if !strings.Contains(cookie, flag) {
-				t.Errorf("the cookie %q lacks %s", cookie, flag)
+		for _, cookie := range got.Header.Values("Set-Cookie") {
+			for _, flag := range []string{"HttpOnly", "SameSite=Lax", "Path=/"} {
+				if !strings.Contains(cookie, flag) {
+					t.Errorf("the cookie %q lacks %s", cookie, flag)
+				}
 			}
 		}
 	}

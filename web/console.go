@@ -153,7 +153,7 @@ func New(c Config) (*Console, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	shared := &site{
-		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure},
+		sessions: &sessionStore{sessions: c.Sessions, signer: c.SignIn, ttl: c.SessionTTL, secure: c.Secure},
 		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger, drafts: c.Drafts, push: c.Push,
 		sso: c.SSO, ssoOnly: c.SSOOnly, factorRoles: c.SecondFactorRoles,
 		making:      fair.NewLimit(mostPages),

@@ -157,11 +157,7 @@ func (c *client) signIn(email string) *client {
 }
 
 func (c *client) cookie() string {
-	u, _ := url.Parse(c.url)
-	for _, k := range c.Jar.Cookies(u) {
-		return k.Value
-	}
-	return ""
+	return c.cookieNamed(c.c.site.sessions.name())
 }
 
 func ballotFor(c *gate.Card, decision string) url.Values {
@@ -242,10 +238,15 @@ func TestSession(t *testing.T) {
 		c.m.sessions[string(sum[:])] = "usr_linus"
 		res := c.do("POST", "/login", url.Values{"email": {"ada@example.com"}, "password": {"right"}}, "Cookie", name+"="+planted)
 		res.want(t, http.StatusSeeOther)
-		if n := len(res.Cookies()); n != 1 {
-			t.Fatalf("got %d cookies", n)
+		cookies := res.Cookies()
+		if len(cookies) != 2 {
+			t.Fatalf("got %d cookies", len(cookies))
 		}
-		k := res.Cookies()[0]
+		known, k := cookies[0], cookies[1]
+		if known.Name != map[bool]string{false: "holdpoint_known", true: "__Host-holdpoint_known"}[secure] || known.Value != "known" || known.Secure != secure || !known.HttpOnly ||
+			known.SameSite != http.SameSiteLaxMode || known.Path != "/" || known.Domain != "" || known.MaxAge != 365*24*3600 {
+			t.Errorf("cookie of the browser: %s", known.Raw)
+		}
 		raw, err := base64.RawURLEncoding.DecodeString(k.Value)
 		if err != nil || len(raw) != 32 || k.Value == planted {
 			t.Errorf("session id %q", k.Value)

@@ -381,7 +381,7 @@ func (m *fakeGate) Changes(ctx context.Context, _ string) <-chan struct{} {
 	return ch
 }
 
-func (m *fakeGate) SignIn(_ context.Context, email, password, _, _ string) (engine.Person, error) {
+func (m *fakeGate) SignIn(_ context.Context, email, password, _, _, _ string) (engine.Person, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -397,6 +397,8 @@ func (m *fakeGate) SignIn(_ context.Context, email, password, _, _ string) (engi
 	p.VerifiedBy = "password"
 	return p, nil
 }
+
+func (*fakeGate) Known(string, engine.Person) string { return "known" }
 
 func (m *fakeGate) NotStarted(context.Context, engine.Person) error { return m.broken }
 

@@ -192,7 +192,11 @@ func TestPeopleLinks(t *testing.T) {
 	h.post("/account/password", "former", "a wrong horse", "password", "third horse", "again", "third horse").want(t, http.StatusForbidden, "not your present password")
 	h.post("/account/password", "former", horse, "password", "third horse", "again", "fourth horse").want(t, http.StatusUnprocessableEntity, "not the same")
 	h.post("/account/password", "former", horse, "password", "third", "again", "third").want(t, http.StatusUnprocessableEntity, "10 to 1024")
+	known := h.cookieNamed(knownName)
 	h.post("/account/password", "former", horse, "password", "third horse", "again", "third horse").to(t, "/account")
+	if now := h.cookieNamed(knownName); now == "" || now == known {
+		t.Errorf("the browser keeps %q, and kept %q", now, known)
+	}
 	h.get("/account").want(t, http.StatusOK, "Your password was changed")
 	other.get("/account", "Cookie", cookieName+"="+former).to(t, "/login?next=%2Faccount")
 	h.enter("ben", horse).want(t, http.StatusUnauthorized)

@@ -38,6 +38,7 @@ type personKey struct{}
 // that the request came with, so that no id survives a sign-in.
 type sessionStore struct {
 	sessions Sessions
+	signer   SignIn // says what a browser keeps beyond the session
 	ttl      time.Duration
 	secure   bool
 }
@@ -105,6 +106,7 @@ func (s *sessionStore) Save(r *http.Request, w http.ResponseWriter, session *ses
 		return fmt.Errorf("start a session: %w", err)
 	}
 	session.ID, session.IsNew = id, false
+	s.keepKnown(w, r, person)
 	http.SetCookie(w, sessions.NewCookie(session.Name(), id, session.Options))
 	return nil
 }

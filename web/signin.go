@@ -81,13 +81,13 @@ func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request, _ engine.
 	if err := readFormOf(w, r, maxCarried); err != nil {
 		return err
 	}
-	return h.enter(w, r)
+	return h.enter(w, r, h.site.sessions.known(r))
 }
 
-// enter signs in by the password of a form that was read.
-func (h *signInHandler) enter(w http.ResponseWriter, r *http.Request) error {
+// enter signs in by the password of a form that was read, from a browser with the cookie known.
+func (h *signInHandler) enter(w http.ResponseWriter, r *http.Request, known string) error {
 	email, next := strings.TrimSpace(r.PostForm.Get("email")), localPath(r.PostForm.Get("next"))
-	person, err := h.signer.SignIn(r.Context(), email, r.PostForm.Get("password"), r.PostForm.Get("code"), h.remote(r))
+	person, err := h.signer.SignIn(r.Context(), email, r.PostForm.Get("password"), r.PostForm.Get("code"), h.remote(r), known)
 	var second *identity.SecondStep
 	if errors.As(err, &second) {
 		return h.askSecondStep(w, r, second.Pending, next)
@@ -170,9 +170,13 @@ func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request, p engine
 // SignIn checks credentials. It answers engine.Person with VerifiedBy, or an
 // error wrapping a *access.Refusal (wrong_credentials 401, too_many_attempts 429)
 // that is the same whether or not the account exists, or an
-// *identity.SecondStep. code may be "". remote is the caller's address.
+// *identity.SecondStep. code may be "". remote is the caller's address, and known what
+// Known made for their browser, or "".
 type SignIn interface {
-	SignIn(ctx context.Context, email, password, code, remote string) (engine.Person, error)
+	SignIn(ctx context.Context, email, password, code, remote, known string) (engine.Person, error)
+	// Known is what a browser keeps in which a person has just signed in, in place of
+	// what it kept before: wrong passwords of others keep it from nothing.
+	Known(known string, p engine.Person) string
 	// NotStarted records that somebody who signed in has no session all the same.
 	NotStarted(ctx context.Context, p engine.Person) error
 	// SignedOut records that the person signed out.

@@ -167,6 +167,9 @@ func TestSSO(t *testing.T) {
 	if a := h.enter(); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/account" {
 		t.Fatalf("%s to %q: %s", a.Status, a.Header.Get("Location"), a.alert())
 	}
+	if h.cookieNamed(knownName) == "" {
+		t.Error("the browser does not keep that somebody has signed in there")
+	}
 	ada := h.session()
 	if ada.Email != "ada@example.com" || ada.Name != "Name of u-1" || !slices.Equal(ada.Roles, []string{"reviewer"}) || ada.Provider != "corp" || ada.VerifiedBy != "sso" {
 		t.Errorf("who came in is %+v", ada)

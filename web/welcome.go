@@ -58,5 +58,6 @@ func (h *signInHandler) setPassword(w http.ResponseWriter, r *http.Request, _ en
 	}
 	r.PostForm.Set("email", person.Email)
 	r.PostForm.Del("next")
-	return h.enter(w, r)
+	// Whoever guesses at the password does not keep them from their first sign-in.
+	return h.enter(w, r, h.signer.Known(h.site.sessions.known(r), person))
 }

@@ -102,7 +102,7 @@ func (o *office) last(p engine.Person) (engine.Event, map[string]any) {
 
 func (o *office) signsIn(p engine.Person, password string) bool {
 	o.Helper()
-	_, err := o.signIn.SignIn(o.Context(), p.Email, password, "", "192.0.2.1")
+	_, err := o.signIn.SignIn(o.Context(), p.Email, password, "", "192.0.2.1", "")
 	if err != nil && code(err) != "wrong_credentials" {
 		o.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestResetBesideSignIns(t *testing.T) {
 		}
 		ada := link.Person
 		o.check("her link", o.follow(link, old), "")
-		checked, err := o.signIn.SignIn(ctx, ada.Email, old, "", "192.0.2.7")
+		checked, err := o.signIn.SignIn(ctx, ada.Email, old, "", "192.0.2.7", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestResetBesideSignIns(t *testing.T) {
 		for i := range parallel {
 			ids[i] = slices.Repeat([]byte{byte(10*round + i)}, 32)
 			all.Go(func() {
-				p, err := o.signIn.SignIn(ctx, ada.Email, old, "", fmt.Sprintf("192.0.2.%d", 100+i))
+				p, err := o.signIn.SignIn(ctx, ada.Email, old, "", fmt.Sprintf("192.0.2.%d", 100+i), "")
 				var step *identity.SecondStep
 				switch {
 				case errors.As(err, &step):

@@ -188,7 +188,7 @@ func TestFiguresOfWhatEndsByItself(t *testing.T) {
 	in := identity.NewSignIn(h.config.Factors)
 	const tries = 30
 	for i := range tries {
-		if _, err := in.SignIn(context.Background(), "nobody@example.com", "wrong", "", "192.0.2.1"); err == nil {
+		if _, err := in.SignIn(context.Background(), "nobody@example.com", "wrong", "", "192.0.2.1", ""); err == nil {
 			t.Fatal("signed in", i)
 		}
 	}

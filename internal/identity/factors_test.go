@@ -463,7 +463,7 @@ func TestSignInWithASecondFactor(t *testing.T) {
 	key := enrolled(t, sc.f, p)
 	signIn := func(password, code string) (engine.Person, string, string) {
 		t.Helper()
-		who, err := in.SignIn(ctx, p.Email, password, code, "192.0.2.1")
+		who, err := in.SignIn(ctx, p.Email, password, code, "192.0.2.1", "")
 		var second *SecondStep
 		if errors.As(err, &second) {
 			return who, second.Pending, ""

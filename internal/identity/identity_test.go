@@ -140,7 +140,7 @@ func TestSignIn(t *testing.T) {
 	}
 	in := NewSignIn(factors(t, s))
 	code := func(email, password, remote string) string {
-		_, err := in.SignIn(ctx, email, password, "", remote)
+		_, err := in.SignIn(ctx, email, password, "", remote, "")
 		var r *access.Refusal
 		if errors.As(err, &r) {
 			return r.Code

@@ -22,7 +22,7 @@ var linkOver = &access.Refusal{Kind: access.NotFound, Code: "link_over", Detail:
 
 // FollowLink sets the password of the person whom a link is of, which is used up by
 // that, and ends their sessions. It signs nobody in. Refusals are unfit_password (422),
-// which leaves the link as it is, link_over (404), and too_many_attempts (429).
+// which leaves the link as it is, link_over (404), and too_many_attempts (429). Known may take the person.
 func (s *SignIn) FollowLink(ctx context.Context, token, password, remote string) (engine.Person, error) {
 	address := s.failures(s.addresses, network(remote), addressEvery, addressBurst)
 	if address.wrong.Tokens() < 1 {
@@ -32,7 +32,7 @@ func (s *SignIn) FollowLink(ctx context.Context, token, password, remote string)
 		address.wrong.Allow()
 		return engine.Person{}, s.refused(ctx, linkOver, "")
 	}
-	hash, err := s.factors.newPassword(func() (func(), error) { return s.turn(ctx, network(remote)) }, password, func() error {
+	hash, err := s.factors.newPassword(func() (func(), error) { return s.turn(ctx, "") }, password, func() error {
 		// With the slot in hand, and before the hash: attempts that queued together, or
 		// that wait for the database, do not all pass.
 		if !address.wrong.Allow() {
@@ -49,6 +49,7 @@ func (s *SignIn) FollowLink(ctx context.Context, token, password, remote string)
 	if errors.Is(err, store.ErrNotFound) {
 		return engine.Person{}, s.refused(ctx, linkOver, "")
 	}
+	p.PasswordChecked = store.PasswordDigest(hash)
 	return p, err
 }
 

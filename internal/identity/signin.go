@@ -34,9 +34,9 @@ type SignIn struct {
 	mu        sync.Mutex
 	addresses map[string]*failures
 	accounts  map[string]*failures
-	anywhere  map[string]*failures // of an account, from networks that it has not signed in from
-	known     map[string]bool      // accounts with networks from which they have signed in, and those networks
-	strangers int                  // attempts that wait for their turn, from no network that is known
+	anywhere  map[string]*failures // of an account, from everywhere
+	browsers  map[string]*failures // of an account, from a browser in which it has signed in
+	strangers int                  // attempts that wait for their turn, from no such browser
 }
 
 // refusalKind says what is counted together; person is "" where it is nobody's account.
@@ -53,8 +53,8 @@ const (
 type failures struct{ wrong *rate.Limiter }
 
 // Failures that an account, seen from one address, and an address may have: a
-// burst, then one every so often; and an account, seen from all addresses from which
-// nobody has signed in with it.
+// burst, then one every so often; and an account, seen from all addresses. A browser in
+// which the account has signed in has the first of these bounds for itself, wherever it is.
 const (
 	accountBurst, addressBurst, anywhereBurst = 10, 50, 100
 	accountEvery, addressEvery, anywhereEvery = 30 * time.Second, 2 * time.Second, 36 * time.Second
@@ -67,7 +67,7 @@ const (
 
 // NewSignIn returns a SignIn on the store that the factors are of.
 func NewSignIn(f *Factors) *SignIn {
-	s := &SignIn{store: f.store, factors: f, addresses: map[string]*failures{}, accounts: map[string]*failures{}, anywhere: map[string]*failures{}, known: map[string]bool{}}
+	s := &SignIn{store: f.store, factors: f, addresses: map[string]*failures{}, accounts: map[string]*failures{}, anywhere: map[string]*failures{}, browsers: map[string]*failures{}}
 	s.refusals = tally.New(tally.Config[refusalKind]{
 		Every: refusalsEvery, First: refusalsFirst,
 		Write: func(ctx context.Context, kind refusalKind, n tally.Count) error {
@@ -111,8 +111,9 @@ func (*SecondStep) Error() string { return "a second factor is needed" }
 // their authenticator app, or gets a *SecondStep as error. The refusal for an
 // unknown, a disabled and a mistyped account and for a wrong code is the same,
 // and takes the same time whether or not there is such an account. remote is the
-// caller's address without a port.
-func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote string) (engine.Person, error) {
+// caller's address without a port, and known the cookie that Known made for their browser,
+// "" without one.
+func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote, known string) (engine.Person, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	address := s.failures(s.addresses, network(remote), addressEvery, addressBurst)
 	if address.wrong.Tokens() < 1 {
@@ -129,15 +130,19 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	case err != nil:
 		return engine.Person{}, err
 	}
-	give, err := s.turn(ctx, network(remote))
+	whose, own := "", s.bound(known, person.ID, hash)
+	if own != nil {
+		whose = person.ID
+	}
+	give, err := s.turn(ctx, whose)
 	if err != nil {
 		return engine.Person{}, err
 	}
 	defer give()
 	// With the slot in hand: attempts that queued together do not all pass.
-	bounds := []*failures{address, s.failures(s.accounts, email+" "+network(remote), accountEvery, accountBurst)}
-	if !s.knows(email + " " + network(remote)) {
-		bounds = append(bounds, s.failures(s.anywhere, email, anywhereEvery, anywhereBurst))
+	bounds := []*failures{address, own}
+	if own == nil {
+		bounds = []*failures{address, s.failures(s.accounts, email+" "+network(remote), accountEvery, accountBurst), s.failures(s.anywhere, email, anywhereEvery, anywhereBurst)}
 	}
 	if slices.ContainsFunc(bounds, func(f *failures) bool { return f.wrong.Tokens() < 1 }) {
 		return engine.Person{}, s.refused(ctx, tooManyAttempts, "")
@@ -161,7 +166,6 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	case err != nil:
 		return engine.Person{}, err
 	case slices.Contains(methods, Password):
-		s.remember(email, network(remote))
 		return s.signedIn(ctx, person, Password)
 	case code == "":
 		data, err := json.Marshal(pendingData{PasswordChecked: person.PasswordChecked})
@@ -177,16 +181,15 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	if err != nil {
 		return engine.Person{}, err
 	}
-	s.remember(email, network(remote))
 	return s.signedIn(ctx, person, method)
 }
 
-// turn waits for a slot to look at a password in. Networks from which somebody has signed
-// in take turns with each other and with all strangers together, of whom only so many wait.
-// give has to follow. The refusal is too_many_attempts (429).
-func (s *SignIn) turn(ctx context.Context, network string) (give func(), err error) {
-	if s.knows(network) {
-		return s.factors.slots.Take(ctx, network, 1)
+// turn waits for a slot to look at a password in. People whose browser is known take turns
+// with each other and with all strangers together, of whom only so many wait: whose is their
+// id, "" for a stranger. give has to follow. The refusal is too_many_attempts (429).
+func (s *SignIn) turn(ctx context.Context, whose string) (give func(), err error) {
+	if whose != "" {
+		return s.factors.slots.Take(ctx, whose, 1)
 	}
 	s.mu.Lock()
 	full := s.strangers >= mostStrangers
@@ -203,27 +206,6 @@ func (s *SignIn) turn(ctx context.Context, network string) (give func(), err err
 		s.mu.Unlock()
 	}()
 	return s.factors.slots.Take(ctx, "", 1)
-}
-
-// knows reports whether a network, or an account with a network, is one from which somebody
-// has signed in since the program started.
-func (s *SignIn) knows(who string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known[who]
-}
-
-// remember says that somebody has signed in from a network. Where there are too many, any are forgotten.
-func (s *SignIn) remember(email, network string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for who := range s.known {
-		if len(s.known) < mostRemembered {
-			break
-		}
-		delete(s.known, who)
-	}
-	s.known[network], s.known[email+" "+network] = true, true
 }
 
 // pendingData is what a sign-in that lacks its second step keeps of its first.
@@ -300,7 +282,6 @@ func (s *SignIn) Finish(ctx context.Context, pending string, proof Proof, remote
 	} else if err != nil {
 		return engine.Person{}, err
 	}
-	s.remember(person.Email, network(remote))
 	return s.signedIn(ctx, person, method)
 }
 

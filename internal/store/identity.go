@@ -247,6 +247,15 @@ func PasswordDigest(hash string) []byte {
 	return sum[:]
 }
 
+// BrowserHash is the size of Sessions.BrowserHash, in bytes.
+const BrowserHash = 16
+
+// BrowserHash is the keyed hash of the id of a browser in which a person has signed in with the
+// password of the digest. There is no row of it: the browser holds both.
+func (s Sessions) BrowserHash(id []byte, personID string, passwordDigest []byte) []byte {
+	return s.sealer.Row("browser", string(id), personID, string(passwordDigest))[:BrowserHash]
+}
+
 // Create starts a session of somebody who has just proved, by VerifiedBy, who they
 // are, and drops those that are over. Whoever comes from a provider has proved it at
 // VerifiedAt; VerifiedBy is "" where it did not say when. ErrNotFound: the person is
