@@ -330,7 +330,7 @@ func TestSSOAttacks(t *testing.T) {
 	answers := func(name, value string) func(*ssotest.Provider) {
 		return func(p *ssotest.Provider) { p.Answer = func(v url.Values) { v.Set(name, value) } }
 	}
-	now := time.Now()
+	now, secret := time.Now(), h.provider.ClientSecret
 	for name, c := range map[string]struct {
 		wrong  func(*ssotest.Provider)
 		status int
@@ -343,6 +343,8 @@ func TestSSOAttacks(t *testing.T) {
 		"no state":                      {answers("state", ""), 401, "Start again"},
 		"no code":                       {answers("code", ""), 403, "could not be verified"},
 		"a made-up code":                {answers("code", "abc"), 403, "did not let you in"},
+		"another client secret":         {func(p *ssotest.Provider) { p.ClientSecret = "another" }, 503, "does not know this server"},
+		"no groups":                     {lie("groups", nil), 303, ""},
 		"of another issuer":             {answers("iss", "https://evil.example"), 403, "could not be verified"},
 		"of no issuer, where it has to": {func(p *ssotest.Provider) { p.Answer = func(v url.Values) { v.Del("iss") } }, 403, "could not be verified"},
 		"another nonce":                 {lie("nonce", "abc"), 403, "could not be verified"},
@@ -385,7 +387,7 @@ func TestSSOAttacks(t *testing.T) {
 			if in := h.session().ID != ""; in != (c.status == 303) {
 				t.Errorf("signed in: %t", in)
 			}
-			h.provider.Set(func(p *ssotest.Provider) { p.Away = false })
+			h.provider.Set(func(p *ssotest.Provider) { p.Away, p.ClientSecret = false, secret })
 			h.signOut()
 		})
 	}

@@ -38,6 +38,7 @@ var (
 	ssoUnknown = &access.Refusal{Kind: access.NotFound, Code: "no_such_provider", Detail: "There is no such provider of single sign-on here."}
 	ssoOver    = &access.Refusal{Kind: access.Unauthenticated, Code: "sso_over", Detail: "That sign-in was begun in another window, took more than ten minutes, or is done already. Start again."}
 	ssoDenied  = &access.Refusal{Kind: access.Forbidden, Code: "sso_denied", Detail: "The provider did not let you in. Start again, or ask whoever runs it."}
+	ssoClient  = &access.Refusal{Kind: access.Unavailable, Code: "sso_client", Detail: "The provider does not know this server by what its settings say, so nobody can sign in there. Tell an administrator: the server's log has more."}
 	ssoWrong   = &access.Refusal{Kind: access.Forbidden, Code: "sso_wrong", Detail: "What the provider sent could not be verified, so nobody was signed in. Start again; if it stays so, tell an administrator: the server's log says why."}
 	ssoAway    = &access.Refusal{Kind: access.Unavailable, Code: "sso_away", Detail: "The provider cannot be reached right now. Try again in a moment.", RetryAfter: restForProvider}
 	ssoOther   = &access.Refusal{Kind: access.Forbidden, Code: "sso_other_person", Detail: "That was somebody else at the provider. Prove it as the person who is signed in here."}
@@ -74,7 +75,7 @@ func (s *SSO) Begin(ctx context.Context, provider, next string, p engine.Person,
 
 // refusalOf is what somebody is told of an error of a provider.
 func refusalOf(err error) error {
-	for cause, refusal := range map[error]*access.Refusal{sso.ErrUnknown: ssoUnknown, sso.ErrOver: ssoOver, sso.ErrDenied: ssoDenied, sso.ErrWrong: ssoWrong, sso.ErrAway: ssoAway} {
+	for cause, refusal := range map[error]*access.Refusal{sso.ErrUnknown: ssoUnknown, sso.ErrOver: ssoOver, sso.ErrDenied: ssoDenied, sso.ErrClient: ssoClient, sso.ErrWrong: ssoWrong, sso.ErrAway: ssoAway} {
 		if errors.Is(err, cause) {
 			return refusal
 		}
@@ -94,7 +95,7 @@ type Arrived struct {
 // Finish checks what a provider answers to the flow that the browser holds in its
 // cookie. p is the person of the browser's session, if there is one. Somebody who has a
 // second factor gets a *SecondStep as error. Refusals are those of Begin, sso_over (401),
-// sso_denied, sso_wrong, sso_other_person, no_account and disabled (403).
+// sso_denied, sso_wrong, sso_other_person, no_account and disabled (403), and sso_client (503).
 func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Values, p engine.Person, remote string) (Arrived, error) {
 	if err := s.in.mayTry(ctx, remote); err != nil {
 		return Arrived{}, err

@@ -27,6 +27,8 @@ var (
 	ErrOver = errors.New("it was not begun here, or too long ago")
 	// ErrDenied: the provider has let nobody in.
 	ErrDenied = errors.New("the provider has refused")
+	// ErrClient: the provider does not take this server for the client that it says it is.
+	ErrClient = errors.New("the provider does not take the client_id and client_secret of the settings")
 	// ErrAway: the provider could not be asked.
 	ErrAway = errors.New("the provider cannot be reached")
 	// ErrWrong: what the provider has sent does not hold.
@@ -222,7 +224,11 @@ func exchangeFailed(err error) error {
 	case refused.Response != nil && refused.Response.StatusCode >= 500:
 		return fmt.Errorf("%w: it answered the code with status %d", ErrAway, refused.Response.StatusCode)
 	}
-	return fmt.Errorf("%w: it answered the code with %s", ErrDenied, code(refused.ErrorCode))
+	cause := ErrDenied
+	if refused.ErrorCode == "invalid_client" || refused.ErrorCode == "unauthorized_client" {
+		cause = ErrClient
+	}
+	return fmt.Errorf("%w: it answered the code with %s", cause, code(refused.ErrorCode))
 }
 
 // skew is by how much a provider's clock may differ from the database's.
