@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"holdpoint/engine/canon"
 )
@@ -75,7 +76,8 @@ func Bounds(base, more json.RawMessage, args canon.Value) error {
 }
 
 // boundBy is the number among the arguments that a constraint such as max_amount bounds, or the
-// text where one should be; false for neither. An agent's number may be a text.
+// text that has digits and is no plain number; false for neither. An agent's number may be a
+// text, and have a currency beside it.
 func boundBy(name string, args canon.Value) (canon.Value, bool) {
 	switch firstWord(name) {
 	case "max", "maximum", "min", "minimum":
@@ -89,7 +91,11 @@ func boundBy(name string, args canon.Value) (canon.Value, bool) {
 			continue
 		}
 		if v.Kind() == canon.StringKind {
-			if read, err := canon.Parse([]byte(strings.TrimSpace(v.Str()))); err == nil && read.Kind() == canon.NumberKind {
+			if !strings.ContainsAny(v.Str(), "0123456789") {
+				return v, false
+			}
+			bare := strings.TrimFunc(v.Str(), func(r rune) bool { return unicode.IsLetter(r) || unicode.IsSpace(r) || unicode.Is(unicode.Sc, r) })
+			if read, err := canon.Parse([]byte(bare)); err == nil && read.Kind() == canon.NumberKind {
 				v = read
 			}
 		}
