@@ -59,6 +59,7 @@ type house struct {
 	stop     func()
 	logged   *lines // what the audit log logs of itself
 	judge    atomic.Pointer[gate.Judge]
+	cut      bool // the test cuts connections: what is prepared may find one that was (patiently)
 
 	person engine.Person // who is signed in; nobody while it has no ID
 }

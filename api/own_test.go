@@ -11,6 +11,7 @@ import (
 
 	"holdpoint/api"
 	"holdpoint/engine"
+	"holdpoint/internal/access"
 )
 
 // withAgents is a house with two agents and somebody who may vote.
@@ -45,7 +46,9 @@ func payment(tool string, amount int) string {
 func (h *house) propose(key, tool string, amount int, headers ...string) api.Approval {
 	h.t.Helper()
 	var answer api.Checked
-	h.as(key, http.MethodPost, "/v1/pre-tool-check", payment(tool, amount), headers...).want(h.t, 202, "").into(h.t, &answer)
+	h.patiently(func() reply {
+		return h.as(key, http.MethodPost, "/v1/pre-tool-check", payment(tool, amount), headers...)
+	}).want(h.t, 202, "").into(h.t, &answer)
 	return *answer.Approval
 }
 
@@ -56,13 +59,28 @@ func (h *house) vote(a api.Approval, decision string) {
 		h.person = h.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer"}})
 	}
 	h.person.VerifiedBy, h.person.VerifiedAt = "totp", time.Now()
-	h.send(http.MethodPost, "/v1/approvals/"+a.ID+"/votes", fmt.Sprintf(`{"decision":%q,"kind":%q,"digest":%q,"version":%d}`,
-		decision, map[string]string{"deny": "never"}[decision], a.Digest, a.Version), "Content-Type", "application/json").want(h.t, 200, "")
+	h.patiently(func() reply {
+		return h.send(http.MethodPost, "/v1/approvals/"+a.ID+"/votes", fmt.Sprintf(`{"decision":%q,"kind":%q,"digest":%q,"version":%d}`,
+			decision, map[string]string{"deny": "never"}[decision], a.Digest, a.Version), "Content-Type", "application/json")
+	}).want(h.t, 200, "")
+}
+
+// patiently asks again, for a minute, while the store is away, where the test cuts its connections.
+func (h *house) patiently(ask func() reply) reply {
+	got := ask()
+	for deadline := time.Now().Add(time.Minute); h.cut && got.StatusCode == http.StatusServiceUnavailable && time.Now().Before(deadline); {
+		got = ask()
+	}
+	return got
 }
 
 func (h *house) settle(id string) {
 	h.t.Helper()
-	if _, err := h.settler.Settle(context.Background(), id); err != nil {
+	_, err := h.settler.Settle(context.Background(), id)
+	for deadline := time.Now().Add(time.Minute); h.cut && access.IsUnavailable(err) && time.Now().Before(deadline); {
+		_, err = h.settler.Settle(context.Background(), id)
+	}
+	if err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -178,16 +178,18 @@ func launchDev(bin string, o devOptions) (*dev, error) {
 			return nil, err
 		}
 	}
+	// A former start's file may name the number that this process gets.
+	file := filepath.Join(o.dir, "dev.json")
+	former, _ := os.ReadFile(file)
 	p, err := run(bin, filepath.Dir(o.dir), filepath.Base(o.dir)+"-dev", environment(o.env...), o.edit,
 		append([]string{"dev", "--data", o.dir, "--listen", "127.0.0.1:0"}, o.args...)...)
 	if err != nil {
 		return nil, err
 	}
 	d := &dev{dir: o.dir, program: p, installation: &installation{journal: &journal{}, sessions: &sync.Map{}}}
-	file := filepath.Join(o.dir, "dev.json")
 	deadline := time.Now().Add(readyWithin)
 	for {
-		if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, d.installation) == nil && d.PID == p.cmd.Process.Pid {
+		if data, err := os.ReadFile(file); err == nil && !bytes.Equal(data, former) && json.Unmarshal(data, d.installation) == nil && d.PID == p.cmd.Process.Pid {
 			break
 		}
 		if p.exited() {
