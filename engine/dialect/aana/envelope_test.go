@@ -117,3 +117,16 @@ func TestAnswersAreBounded(t *testing.T) {
 		t.Errorf("contradictory: got %q, want %q", got, want)
 	}
 }
+
+// Our own route is none that is stricter than the final one, of a misclassified read neither.
+func TestOwnRouteOfAMisclassifiedRead(t *testing.T) {
+	for recommended, want := range map[string][2]engine.Route{ // our own, and the final one
+		"accept": {engine.Defer, engine.Defer}, "ask": {engine.Ask, engine.Ask}, "defer": {engine.Defer, engine.Defer}, "refuse": {engine.Defer, engine.Refuse},
+	} {
+		e := judge([]byte(`{"tool_name":"get_user","tool_category":"public_read","authorization_state":"authenticated","evidence_refs":["x"],"risk_domain":"research",
+			"proposed_arguments":{"user_id":"1"},"recommended_route":"` + recommended + `"}`)).Envelope(engine.Decision{})
+		if e.AANARoute != want[0] || e.RecommendedAction != want[1] {
+			t.Errorf("recommended %s: %s and %s, want %s and %s", recommended, e.AANARoute, e.RecommendedAction, want[0], want[1])
+		}
+	}
+}

@@ -70,14 +70,14 @@ func (e *Event) judge(now time.Time) (r Result, refs shownRefs) {
 	if misclassified {
 		// Section 6: it makes accept defer, once the recommendation is merged, and
 		// leaves every other route as it is.
-		route := j.route()
+		route := min(j.route(), engine.Defer)
 		if route == engine.Accept {
 			route = engine.Defer
 		}
 		if own == engine.Accept {
-			own = engine.Defer
+			own = route
 		}
-		j.block("public_read_identity_bound_misclassified", min(route, engine.Defer))
+		j.block("public_read_identity_bound_misclassified", route)
 	}
 	r = j.result()
 	r.Own = own

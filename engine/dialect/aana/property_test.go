@@ -110,6 +110,9 @@ func TestResultsAreSound(t *testing.T) {
 		if e.Recommended == engine.Refuse && r.Route != engine.Refuse {
 			t.Fatalf("refuse was recommended, the route is %s", r.Route)
 		}
+		if r.Own > r.Route {
+			t.Fatalf("our own route is %s, and the final one is %s", r.Own, r.Route)
+		}
 		if r.Route < e.Recommended {
 			t.Fatalf("%s was recommended, the route is %s", e.Recommended, r.Route)
 		}
