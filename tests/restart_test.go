@@ -44,6 +44,8 @@ func TestKilledWhileApprovalsWait(t *testing.T) {
 	d.reviewer(t, 0).approve(unspent)
 	unspentToken := agent.wait(unspent.ID).Token
 	late, during := agent.hold("soon_seven", nil), agent.hold("brief_eight", nil)
+	away, reset := d.Reviewers[4], d.Reviewers[3]
+	d.changePeople(t, map[string]string{away.Email: "disable", reset.Email: "reset-password"})
 	// One vote that is acknowledged at the last moment, and maybe not settled.
 	last := agent.hold("nine", nil)
 	d.reviewer(t, 1).approve(last)
@@ -61,6 +63,13 @@ func TestKilledWhileApprovalsWait(t *testing.T) {
 	if d.AgentKey != again.AgentKey || d.AdminKey != again.AdminKey || d.RuntimeKey != again.RuntimeKey ||
 		!reflect.DeepEqual(d.Reviewers, again.Reviewers) || d.Owner.Email != again.Owner.Email {
 		t.Error("keys or people are not the same")
+	}
+	start := again.program.text()
+	start = start[strings.LastIndex(start, "Sign in as"):]
+	for _, want := range []string{away.Email + " (disabled)", reset.Email + " (changed)", d.Owner.Email + " " + d.Owner.Password} {
+		if !strings.Contains(strings.Join(strings.Fields(start), " "), want) {
+			t.Errorf("who signs in how is not told by %q:\n%s", want, start)
+		}
 	}
 	agent = again.agent(t)
 	if got, err := agent.await(during.ID, settleWithin); err != nil || got.Status != "expired" || got.EndedAt.Before(during.ExpiresAt) {
@@ -104,6 +113,23 @@ func TestKilledWhileApprovalsWait(t *testing.T) {
 		}
 	}
 	again.check(t)
+}
+
+// changePeople sends an administrator's request for each person: address to what is done.
+func (d *dev) changePeople(t testing.TB, do map[string]string) {
+	t.Helper()
+	var everybody struct{ People []struct{ ID, Email string } }
+	admin := d.admin(t)
+	admin.do("GET", "/v1/admin/people", nil).want(t, 200).into(t, &everybody)
+	for _, p := range everybody.People {
+		if what, ok := do[p.Email]; ok {
+			admin.do("POST", "/v1/admin/people/"+p.ID+"/"+what, map[string]any{}).want(t, 200)
+			delete(do, p.Email)
+		}
+	}
+	if len(do) > 0 {
+		t.Fatalf("these people are missing: %v", do)
+	}
 }
 
 // TestKilledUnderLoad kills the program in the middle of everything, more than

@@ -243,6 +243,19 @@ type devReviewer struct {
 	// TOTPSecret is the secret of the person's authenticator app, in base32; ""
 	// when they have none.
 	TOTPSecret string `json:"totp_secret,omitempty"`
+	Disabled   bool   `json:"-"`
+}
+
+// shownPassword is what the list of people says in the place of a password.
+func (r devReviewer) shownPassword() string {
+	switch {
+	case r.Disabled:
+		return "(disabled)"
+	case r.Password == "":
+		return "(changed)"
+	default:
+		return r.Password
+	}
 }
 
 func readDevFile(dir string) (devFile, error) {

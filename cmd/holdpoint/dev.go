@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -83,6 +82,7 @@ type machine struct {
 	listener net.Listener
 	url      string
 	state    devState
+	people   []devReviewer // the example people as they are since this start
 
 	mu       sync.Mutex
 	postgres *postgres.Server
@@ -161,7 +161,7 @@ func (m *machine) databases(ctx context.Context) (*devserver.Server, error) {
 	go func() {
 		_, err := store.Migrate(ctx, m.adminURL())
 		if err == nil {
-			err = m.state.seed(ctx, m.adminURL())
+			m.people, err = m.state.seed(ctx, m.adminURL())
 		} else if errors.Is(err, store.ErrBeforeBaseline) {
 			err = fmt.Errorf("%w (remove %s, or start with another --data)", err, m.dir)
 		}
@@ -309,8 +309,8 @@ func (m *machine) announce(temporal string) error {
 		return fmt.Errorf("write dev.json: %w", err)
 	}
 	fmt.Printf("\nHoldpoint is ready: %s\n\nSign in as         password      who it is, and with which roles\n", m.url)
-	for _, r := range append(slices.Clip(s.Reviewers), s.Owner, s.Auditor) {
-		fmt.Printf("  %-16s %s  %s: %s\n", r.Email, r.Password, r.Name, strings.Join(r.Roles, ", "))
+	for _, r := range m.people {
+		fmt.Printf("  %-16s %-12s  %s: %s\n", r.Email, r.shownPassword(), r.Name, strings.Join(r.Roles, ", "))
 		if r.TOTPSecret != "" {
 			fmt.Printf("  %-16s to try a second factor: an authenticator app with the key\n  %-16s %s\n", "", "", r.TOTPSecret)
 		}

@@ -355,33 +355,30 @@ func (m *machine) ownPublic(ctx context.Context) error {
 }
 
 // seed makes the example people, the example agent and its keys, as far as they
-// are missing.
-func (s devState) seed(ctx context.Context, adminURL string) error {
+// are missing. It returns the people as they are now, without a password that is
+// no longer theirs.
+func (s devState) seed(ctx context.Context, adminURL string) ([]devReviewer, error) {
 	key, err := seal.ParseKey(s.DataKey)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sealer, err := seal.New(key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	db, err := store.Open(ctx, store.Config{URL: adminURL, MaxConns: 4, Sealer: sealer})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer db.Close()
 	a, by := admin.New(admin.Config{Store: db, Owner: true}), access.By{Actor: operator()}
-	for _, r := range append([]devReviewer{s.Owner, s.Auditor}, s.Reviewers...) {
-		p, err := a.People.Find(ctx, r.Email)
-		if errors.Is(err, store.ErrNotFound) {
-			p, _, err = a.People.Add(ctx, by, admin.NewPerson{Email: r.Email, Name: r.Name, Roles: r.Roles, Password: r.Password})
-		}
-		if err == nil && r.TOTPSecret != "" {
-			err = a.People.RestoreTOTP(ctx, by, p.ID, r.TOTPSecret)
-		}
+	var people []devReviewer
+	for _, r := range append(slices.Clone(s.Reviewers), s.Owner, s.Auditor) {
+		now, err := r.seed(ctx, db, a, by)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		people = append(people, now)
 	}
 	_, err = db.People.Agent(ctx, devAgent)
 	if errors.Is(err, store.ErrNotFound) {
@@ -393,13 +390,36 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(
+	return people, errors.Join(
 		a.Keys.Restore(ctx, by, s.AdminKey, "", access.AdminKey, "example"),
 		a.Keys.Restore(ctx, by, s.AgentKey, devAgent, access.AgentKey, "example"),
 		a.Keys.Restore(ctx, by, s.RuntimeKey, devAgent, access.RuntimeKey, "example"),
 	)
+}
+
+// seed makes the person if they are missing. It returns them as they are now;
+// what they no longer sign in with is empty.
+func (r devReviewer) seed(ctx context.Context, db *store.Store, a *admin.Admin, by access.By) (devReviewer, error) {
+	p, hash, err := db.People.ByEmail(ctx, r.Email)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		p, _, err = a.People.Add(ctx, by, admin.NewPerson{Email: r.Email, Name: r.Name, Roles: r.Roles, Password: r.Password})
+	case err == nil:
+		fits, unreadable := identity.CheckPassword(hash, r.Password)
+		if !fits || unreadable != nil || p.Disabled {
+			r.Password, r.TOTPSecret = "", ""
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	r.Name, r.Roles, r.Disabled = p.Name, p.Roles, p.Disabled
+	if r.TOTPSecret != "" {
+		err = a.People.RestoreTOTP(ctx, by, p.ID, r.TOTPSecret)
+	}
+	return r, err
 }
 
 // lockDir makes this the only program on the directory.

@@ -352,7 +352,7 @@ func (f *Factors) checkPassword(ctx context.Context, p engine.Person, password s
 		return "", false, err
 	}
 	defer give()
-	right, err = checkPassword(hash, password)
+	right, err = CheckPassword(hash, password)
 	if err != nil || !right {
 		return "", false, err
 	}

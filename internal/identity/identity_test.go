@@ -26,15 +26,15 @@ func TestPasswords(t *testing.T) {
 		t.Errorf("hash %q", hash)
 	}
 	for password, want := range map[string]bool{"correct horse": true, "correct horsf": false, "": false, strings.Repeat("x", 5000): false} {
-		if got, err := checkPassword(hash, password); got != want || err != nil {
+		if got, err := CheckPassword(hash, password); got != want || err != nil {
 			t.Errorf("%.20q: %t, %v", password, got, err)
 		}
 	}
-	if got, err := checkPassword(store.NoPassword, ""); got || err != nil {
+	if got, err := CheckPassword(store.NoPassword, ""); got || err != nil {
 		t.Errorf("nobody's hash: %t, %v", got, err)
 	}
 	for _, bad := range []string{"", "plain", "$argon2i$v=19$m=1,t=1,p=1$AA$AA", strings.Replace(hash, "m=19456", "m=99999999", 1), strings.Replace(hash, "v=19", "v=18", 1), hash[:len(hash)-4]} {
-		if ok, err := checkPassword(bad, "correct horse"); ok || err == nil {
+		if ok, err := CheckPassword(bad, "correct horse"); ok || err == nil {
 			t.Errorf("a damaged hash %.40q: %t, %v", bad, ok, err)
 		}
 	}

@@ -38,9 +38,9 @@ func HashPassword(password string) (string, error) {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argonVersion, argonMemory, argonPasses, argonLanes, encode(salt), encode(sum)), nil
 }
 
-// checkPassword reports whether password is the one that was hashed. A hash
+// CheckPassword reports whether password is the one that was hashed. A hash
 // that cannot be read is an error, and no password is right.
-func checkPassword(hash, password string) (bool, error) {
+func CheckPassword(hash, password string) (bool, error) {
 	var version, memory, passes, lanes int
 	parts := strings.Split(hash, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" {

@@ -153,7 +153,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote, know
 		}
 		return s.refused(ctx, wrongCredentials, person.ID)
 	}
-	right, err := checkPassword(hash, password)
+	right, err := CheckPassword(hash, password)
 	if err != nil {
 		return engine.Person{}, err
 	}
