@@ -99,7 +99,7 @@ type AccessRemoval struct {
 }
 
 // accessReviews are the operations of access reviews. People decide in the console.
-func (a adminDoor) accessReviews() []operation {
+func (a peopleDoor) accessReviews() []operation {
 	const path = "/v1/admin/access-reviews"
 	change := func(at, summary, detail string, in, out any, handle func(*call) error) operation {
 		return operation{
@@ -125,7 +125,7 @@ func wireReview(r admin.AccessReview, now time.Time) AccessReview {
 	}
 }
 
-func (a adminDoor) listAccessReviews(c *call) error {
+func (a peopleDoor) listAccessReviews(c *call) error {
 	list, now, err := a.Admin.AccessReviews.List(c.r.Context(), "")
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (a adminDoor) listAccessReviews(c *call) error {
 	return ok(c, out)
 }
 
-func (a adminDoor) getAccessReview(c *call) error {
+func (a peopleDoor) getAccessReview(c *call) error {
 	s, err := a.Admin.AccessReviews.Get(c.r.Context(), c.r.PathValue("id"), "")
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (a adminDoor) getAccessReview(c *call) error {
 }
 
 // reviewing is a handler that answers with the review that was changed.
-func reviewing(a adminDoor, c *call, in any, do func(by access.By, once *access.Once[admin.AccessReview]) (admin.AccessReview, error)) error {
+func reviewing(a peopleDoor, c *call, in any, do func(by access.By, once *access.Once[admin.AccessReview]) (admin.AccessReview, error)) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func reviewing(a adminDoor, c *call, in any, do func(by access.By, once *access.
 	})
 }
 
-func (a adminDoor) startAccessReview(c *call) error {
+func (a peopleDoor) startAccessReview(c *call) error {
 	var in AccessReviewBody
 	return reviewing(a, c, &in, func(by access.By, once *access.Once[admin.AccessReview]) (admin.AccessReview, error) {
 		q := admin.AccessReviewRequest{Title: in.Title, Roles: in.Roles, DueAt: in.DueAt, Reviewer: in.Reviewer, Alternate: in.Alternate, ByRole: in.RoleReviewers}
@@ -183,21 +183,21 @@ func (a adminDoor) startAccessReview(c *call) error {
 	})
 }
 
-func (a adminDoor) assignAccessReview(c *call) error {
+func (a peopleDoor) assignAccessReview(c *call) error {
 	var in AccessAssignBody
 	return reviewing(a, c, &in, func(by access.By, once *access.Once[admin.AccessReview]) (admin.AccessReview, error) {
 		return a.Admin.AccessReviews.Assign(c.r.Context(), by, c.r.PathValue("id"), in.From, in.To, in.Lines, once)
 	})
 }
 
-func (a adminDoor) completeAccessReview(c *call) error {
+func (a peopleDoor) completeAccessReview(c *call) error {
 	var in AccessCompleteBody
 	return reviewing(a, c, &in, func(by access.By, once *access.Once[admin.AccessReview]) (admin.AccessReview, error) {
 		return a.Admin.AccessReviews.Complete(c.r.Context(), by, c.r.PathValue("id"), in.Incomplete, once)
 	})
 }
 
-func (a adminDoor) removeAccesses(c *call) error {
+func (a peopleDoor) removeAccesses(c *call) error {
 	body, err := readInto(c, &CancelBody{})
 	if err != nil {
 		return err

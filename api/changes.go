@@ -83,7 +83,7 @@ type EditionsDifference struct {
 }
 
 // changes are the operations of changes of the rules.
-func (a adminDoor) changes() []operation {
+func (a changeDoor) changes() []operation {
 	const path = "/v1/admin/changes"
 	problems := []int{400, 401, 403, 404, 409, 413, 415, 422, 423, 503}
 	return []operation{
@@ -109,7 +109,7 @@ func (a adminDoor) changes() []operation {
 
 // proposal reads the change that a request proposes: written by whose own key it is, or else by
 // nobody who is known.
-func (a adminDoor) proposal(c *call, in ChangeBody) (rules.Proposal, error) {
+func (a changeDoor) proposal(c *call, in ChangeBody) (rules.Proposal, error) {
 	if a.Changes == nil {
 		return rules.Proposal{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "No change can be proposed here."}
 	}
@@ -126,7 +126,7 @@ func (a adminDoor) proposal(c *call, in ChangeBody) (rules.Proposal, error) {
 	return p, nil
 }
 
-func (a adminDoor) proposeChange(c *call) error {
+func (a changeDoor) proposeChange(c *call) error {
 	var in ChangeBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -144,7 +144,7 @@ func (a adminDoor) proposeChange(c *call) error {
 	})
 }
 
-func (a adminDoor) previewChange(c *call) error {
+func (a changeDoor) previewChange(c *call) error {
 	var in ChangeBody
 	if _, err := readInto(c, &in); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (a adminDoor) previewChange(c *call) error {
 	return ok(c, out)
 }
 
-func (a adminDoor) withdrawChange(c *call) error {
+func (a changeDoor) withdrawChange(c *call) error {
 	body, err := readInto(c, &CancelBody{})
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (a adminDoor) withdrawChange(c *call) error {
 	})
 }
 
-func (a adminDoor) listEditions(c *call) error {
+func (a changeDoor) listEditions(c *call) error {
 	kind := c.r.URL.Query().Get("kind")
 	if kind == "" {
 		kind = "policy"
@@ -200,7 +200,7 @@ func (a adminDoor) listEditions(c *call) error {
 	return ok(c, out)
 }
 
-func (a adminDoor) editionsDifference(c *call) error {
+func (a changeDoor) editionsDifference(c *call) error {
 	q := c.r.URL.Query()
 	out := EditionsDifference{From: q.Get("from"), To: q.Get("to")}
 	if a.Changes == nil {

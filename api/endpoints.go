@@ -64,7 +64,7 @@ type ChangedEndpoint struct {
 }
 
 // endpoints are the operations of administrators about where notifications go.
-func (a adminDoor) endpoints() []operation {
+func (a endpointDoor) endpoints() []operation {
 	const path = "/v1/admin/endpoints"
 	change := func(at, summary, detail string, in any, handle func(*call) error) operation {
 		return operation{
@@ -89,7 +89,7 @@ func wireEndpoint(e admin.Endpoint) Endpoint {
 	return w
 }
 
-func (a adminDoor) listEndpoints(c *call) error {
+func (a endpointDoor) listEndpoints(c *call) error {
 	all, _, err := a.Admin.Endpoints.Overview(c.r.Context(), 0)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (a adminDoor) listEndpoints(c *call) error {
 	return ok(c, out)
 }
 
-func (a adminDoor) getEndpoint(c *call) error {
+func (a endpointDoor) getEndpoint(c *call) error {
 	all, _, err := a.Admin.Endpoints.Overview(c.r.Context(), 0)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func replace[T any](value, given *T) {
 	}
 }
 
-func (a adminDoor) changeEndpoint(c *call) error {
+func (a endpointDoor) changeEndpoint(c *call) error {
 	var in EndpointBody
 	return endpointChanged(a, c, &in, func(by access.By, once *access.Once[access.Done]) error {
 		by.Reason = in.Reason
@@ -150,7 +150,7 @@ func (a adminDoor) changeEndpoint(c *call) error {
 }
 
 // switchEndpoint needs no answer that is kept: done again, it is so already.
-func (a adminDoor) switchEndpoint(off bool) func(*call) error {
+func (a endpointDoor) switchEndpoint(off bool) func(*call) error {
 	return func(c *call) error {
 		var in EndpointReason
 		return endpointChanged(a, c, &in, func(by access.By, _ *access.Once[access.Done]) error {
@@ -160,7 +160,7 @@ func (a adminDoor) switchEndpoint(off bool) func(*call) error {
 	}
 }
 
-func endpointChanged(a adminDoor, c *call, in any, do func(access.By, *access.Once[access.Done]) error) error {
+func endpointChanged(a endpointDoor, c *call, in any, do func(access.By, *access.Once[access.Done]) error) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ type OnCall struct {
 }
 
 // duty are the operations that say who is on call.
-func (a adminDoor) duty() []operation {
+func (a peopleDoor) duty() []operation {
 	return []operation{
 		{
 			method: "GET", path: "/v1/on-call", summary: "Who is on call, and who will be", scope: identity.ScopeAdmin, out: OnCall{},
@@ -36,7 +36,7 @@ func (a adminDoor) duty() []operation {
 	}
 }
 
-func (a adminDoor) listOnCall(c *call) error {
+func (a peopleDoor) listOnCall(c *call) error {
 	shifts, err := a.Admin.OnCall.Shifts(c.r.Context())
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (a adminDoor) listOnCall(c *call) error {
 	return ok(c, OnCall{shifts})
 }
 
-func (a adminDoor) setOnCall(c *call) error {
+func (a peopleDoor) setOnCall(c *call) error {
 	return administer(a.API, c, func(by access.By, in OnCallBody, once *access.Once[access.Done]) error {
 		q := admin.OnCallRequest{Schedule: c.r.PathValue("schedule"), Emails: in.People}
 		for _, field := range []struct {

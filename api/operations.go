@@ -56,7 +56,7 @@ type OwnApprovals struct {
 
 // table lists every operation.
 func (a *API) table() []operation {
-	d, approvals, audit, admin, system := dialectDoor{a}, approvalDoor{a}, auditDoor{a}, adminDoor{a}, systemDoor{a}
+	d, approvals, audit, admin, people, system := dialectDoor{a}, approvalDoor{a}, auditDoor{a}, adminDoor{a}, peopleDoor{a}, systemDoor{a}
 	operations := slices.Concat(d.aana(), d.spm(), d.threegate(), d.authzen(), d.safeai(), []operation{
 		{
 			method: "GET", path: "/v1/approvals", summary: "List the agent's own approvals", scope: identity.ScopeApprovals, out: OwnApprovals{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
@@ -124,7 +124,7 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: system.healthz},
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: system.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: identity.ScopeAdmin, statuses: []int{200}, problems: []int{401, 403, 503}, mediaType: "text/plain", handle: system.metrics},
-	}, audit.auditReports(), approvals.conversation(), grantDoor{a}.standing(), admin.administration(), admin.retention(), admin.duty(), admin.people(), admin.endpoints(), admin.accessReviews(), admin.changes(), audit.log(), slackDoor{a}.slack(), a.modelContext())
+	}, audit.auditReports(), approvals.conversation(), grantDoor{a}.standing(), admin.administration(), retentionDoor{a}.retention(), people.duty(), people.people(), endpointDoor{a}.endpoints(), people.accessReviews(), changeDoor{a}.changes(), audit.log(), slackDoor{a}.slack(), a.modelContext())
 	for i, op := range operations {
 		if !slices.Contains(op.problems, http.StatusBadRequest) { // takesQuery may refuse each of them
 			operations[i].problems = append([]int{http.StatusBadRequest}, op.problems...)
@@ -151,8 +151,16 @@ type (
 	grantDoor struct{ *API }
 	// auditDoor reads, proves, reports and exports the audit log.
 	auditDoor struct{ *API }
-	// adminDoor administers.
+	// adminDoor administers agents, tools, their limits and kill switches.
 	adminDoor struct{ *API }
+	// peopleDoor administers accounts, who is on call, and reviews of access.
+	peopleDoor struct{ *API }
+	// endpointDoor administers where notifications go.
+	endpointDoor struct{ *API }
+	// changeDoor proposes and withdraws changes of the rules.
+	changeDoor struct{ *API }
+	// retentionDoor erases, and places legal holds.
+	retentionDoor struct{ *API }
 	// systemDoor says how the process is, and what verifies its tokens.
 	systemDoor struct{ *API }
 )

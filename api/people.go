@@ -64,7 +64,7 @@ type PersonLink struct {
 }
 
 // people are the operations that say who there is.
-func (a adminDoor) people() []operation {
+func (a peopleDoor) people() []operation {
 	const path = "/v1/admin/people"
 	change := func(at, summary, detail string, in, out any, handle func(*call) error) operation {
 		return operation{
@@ -102,7 +102,7 @@ func wireAccount(a admin.Account) PersonAccount {
 	}
 }
 
-func (a adminDoor) listPeople(c *call) error {
+func (a peopleDoor) listPeople(c *call) error {
 	list, err := a.Admin.People.Accounts(c.r.Context())
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (a adminDoor) listPeople(c *call) error {
 	return ok(c, out)
 }
 
-func (a adminDoor) getPerson(c *call) error {
+func (a peopleDoor) getPerson(c *call) error {
 	p, err := a.Admin.People.Account(c.r.Context(), c.r.PathValue("id"))
 	if err != nil {
 		return err
@@ -123,11 +123,11 @@ func (a adminDoor) getPerson(c *call) error {
 }
 
 // changing is a handler that answers with the person who was changed.
-func (a adminDoor) changing(do func(*call, access.By, *access.Once[engine.Person]) (engine.Person, error)) func(*call) error {
+func (a peopleDoor) changing(do func(*call, access.By, *access.Once[engine.Person]) (engine.Person, error)) func(*call) error {
 	return func(c *call) error { return changed(a, c, &CancelBody{}, do) }
 }
 
-func changed(a adminDoor, c *call, in any, do func(*call, access.By, *access.Once[engine.Person]) (engine.Person, error)) error {
+func changed(a peopleDoor, c *call, in any, do func(*call, access.By, *access.Once[engine.Person]) (engine.Person, error)) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func changed(a adminDoor, c *call, in any, do func(*call, access.By, *access.Onc
 	}, func(p engine.Person) (access.Reply, error) { return jsonReply(http.StatusOK, wirePerson(p), nil) })
 }
 
-func (a adminDoor) changePerson(c *call) error {
+func (a peopleDoor) changePerson(c *call) error {
 	var in PersonBody
 	return changed(a, c, &in, func(c *call, by access.By, once *access.Once[engine.Person]) (engine.Person, error) {
 		return a.Admin.People.Change(c.r.Context(), by, c.r.PathValue("id"), admin.PersonChange(in), once)
@@ -145,11 +145,11 @@ func (a adminDoor) changePerson(c *call) error {
 }
 
 // linking is a handler that answers with a link by which the person sets a password.
-func (a adminDoor) linking(do func(*call, access.By, *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)) func(*call) error {
+func (a peopleDoor) linking(do func(*call, access.By, *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)) func(*call) error {
 	return func(c *call) error { return linked(a, c, &CancelBody{}, do) }
 }
 
-func linked(a adminDoor, c *call, in any, do func(*call, access.By, *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)) error {
+func linked(a peopleDoor, c *call, in any, do func(*call, access.By, *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func linked(a adminDoor, c *call, in any, do func(*call, access.By, *access.Once
 	})
 }
 
-func (a adminDoor) invite(c *call) error {
+func (a peopleDoor) invite(c *call) error {
 	var in InviteBody
 	return linked(a, c, &in, func(c *call, by access.By, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error) {
 		n := admin.NewPerson{Email: in.Email, Name: in.Name, Roles: in.Roles, SameAs: in.SameAs}

@@ -73,7 +73,7 @@ type Erasures struct {
 }
 
 // retention are the operations that erase, and that keep from being erased.
-func (a adminDoor) retention() []operation {
+func (a retentionDoor) retention() []operation {
 	change := []int{400, 401, 403, 404, 409, 413, 415, 422, 503}
 	return []operation{
 		{method: "GET", path: "/v1/admin/holds", summary: "List legal holds", scope: identity.ScopeAdmin, out: Holds{}, statuses: []int{200}, problems: []int{401, 403, 503}, handle: a.listHolds},
@@ -96,7 +96,7 @@ func (a adminDoor) retention() []operation {
 	}
 }
 
-func (a adminDoor) listHolds(c *call) error {
+func (a retentionDoor) listHolds(c *call) error {
 	list, err := a.Admin.Retention.Holds(c.r.Context())
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (a adminDoor) listHolds(c *call) error {
 	return ok(c, out)
 }
 
-func (a adminDoor) placeHold(c *call) error {
+func (a retentionDoor) placeHold(c *call) error {
 	var in HoldBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -123,13 +123,13 @@ func (a adminDoor) placeHold(c *call) error {
 	})
 }
 
-func (a adminDoor) releaseHold(c *call) error {
+func (a retentionDoor) releaseHold(c *call) error {
 	return administer(a.API, c, func(by access.By, in ReleaseHoldBody, once *access.Once[access.Done]) error {
 		return a.Admin.Retention.ReleaseHold(c.r.Context(), by, in.HoldID, once)
 	})
 }
 
-func (a adminDoor) erase(c *call) error {
+func (a retentionDoor) erase(c *call) error {
 	var in ErasureBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -150,7 +150,7 @@ func wireErasure(e admin.Erasure) Erasure {
 	return out
 }
 
-func (a adminDoor) listErasures(c *call) error {
+func (a retentionDoor) listErasures(c *call) error {
 	limit, cursor := eventsPage, ""
 	if err := (parameters{"limit": whole(&limit, 1, maxEventsPage), "cursor": anyText(&cursor)}).read(c.r.URL.Query()); err != nil {
 		return err

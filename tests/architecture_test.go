@@ -273,7 +273,7 @@ func TestEngineAndWorkflowsArePure(t *testing.T) {
 // the types of ours that it embeds. One with more is several: find where it comes apart.
 const (
 	mostMethods      = 50
-	mostWithEmbedded = 90
+	mostWithEmbedded = 60
 )
 
 // sourceImporter checks packages of ours from their source, without the bodies of
@@ -338,7 +338,7 @@ func TestNoTypeDoesEverything(t *testing.T) {
 			}
 		}
 	}
-	if most < mostMethods/2 || embedding < mostMethods {
+	if most < mostMethods/2 || embedding <= most {
 		t.Errorf("no type has more than %d methods, or %d with those that it embeds: are they counted?", most, embedding)
 	}
 }

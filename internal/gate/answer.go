@@ -48,7 +48,7 @@ func supplied(a approval.Approval, values canon.Value) error {
 }
 
 // keepAnswers seals what the requesting side has supplied.
-func (g *core) keepAnswers(c *store.Change, values canon.Value) error {
+func (g *Contributions) keepAnswers(c *store.Change, values canon.Value) error {
 	box, err := g.Sealer.Seal(answersOf(c.Approval.ID), values.Canonical())
 	if err != nil {
 		return fmt.Errorf("seal the answers of %s: %w", c.Approval.ID, err)

@@ -59,7 +59,7 @@ func (g *Gate) Evaluate(ctx context.Context, p access.Principal, doc canon.Value
 }
 
 // bind binds a proposal to what was evaluated: it joins what waits for the same.
-func (g *core) bind(p *Proposal, r authzen.Request) {
+func (g *Gate) bind(p *Proposal, r authzen.Request) {
 	p.binding = g.Sealer.Digest(r.Binding())
 	p.safe["binding"] = p.binding
 }

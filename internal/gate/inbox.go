@@ -49,7 +49,7 @@ func (g *Queries) Inbox(ctx context.Context, p engine.Person, search InboxSearch
 		search.Limit = inboxPage
 	}
 	search.PersonID = p.ID
-	page, err := g.Store.Approvals.Inbox(ctx, standings, search)
+	page, err := g.Store.Inbox.Page(ctx, standings, search)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the inbox. Start at its beginning."}
@@ -85,7 +85,7 @@ func (g *Queries) Snooze(ctx context.Context, p engine.Person, id string, long t
 	if err := settledRefusal(r.Approval); err != nil {
 		return err
 	}
-	if err = g.Store.Approvals.Snooze(ctx, p.ID, id, long); errors.Is(err, store.ErrConflict) {
+	if err = g.Store.Inbox.Snooze(ctx, p.ID, id, long); errors.Is(err, store.ErrConflict) {
 		return &access.Refusal{Kind: access.Conflict, Code: "due_before", Detail: "Its deadline is before that, so it stays in your inbox."}
 	}
 	return err
@@ -93,12 +93,12 @@ func (g *Queries) Snooze(ctx context.Context, p engine.Person, id string, long t
 
 // Unsnooze brings a call back.
 func (g *Queries) Unsnooze(ctx context.Context, p engine.Person, id string) error {
-	return g.Store.Approvals.Unsnooze(ctx, p.ID, id)
+	return g.Store.Inbox.Unsnooze(ctx, p.ID, id)
 }
 
 // Snoozed says until when the person has snoozed a call; the zero time for not at all.
 func (g *Queries) Snoozed(ctx context.Context, p engine.Person, id string) (time.Time, error) {
-	return g.Store.Approvals.Snoozed(ctx, p.ID, id)
+	return g.Store.Inbox.Snoozed(ctx, p.ID, id)
 }
 
 // InboxView is a search of the inbox that a person keeps under a name.
@@ -112,7 +112,7 @@ const (
 
 // InboxViews lists the searches that the person keeps.
 func (g *Queries) InboxViews(ctx context.Context, p engine.Person) ([]InboxView, error) {
-	return g.Store.Approvals.InboxViews(ctx, p.ID)
+	return g.Store.Inbox.Views(ctx, p.ID)
 }
 
 // SaveInboxView keeps a search under a name, in place of the one that has it.
@@ -129,7 +129,7 @@ func (g *Queries) SaveInboxView(ctx context.Context, p engine.Person, name, quer
 	case query == "" || len(query) > maxViewQuery:
 		return refuse("There is no search to save, or it is too long.")
 	}
-	err := g.Store.Approvals.SaveInboxView(ctx, p.ID, InboxView{ID: store.NewID("view"), Name: name, Query: query}, maxInboxViews)
+	err := g.Store.Inbox.SaveView(ctx, p.ID, InboxView{ID: store.NewID("view"), Name: name, Query: query}, maxInboxViews)
 	if errors.Is(err, store.ErrConflict) {
 		return refuse("You have 20 saved views, and there is no room for more. Remove one first.")
 	}
@@ -138,5 +138,5 @@ func (g *Queries) SaveInboxView(ctx context.Context, p engine.Person, name, quer
 
 // DropInboxView forgets a search that the person keeps.
 func (g *Queries) DropInboxView(ctx context.Context, p engine.Person, id string) error {
-	return g.Store.Approvals.DropInboxView(ctx, p.ID, id)
+	return g.Store.Inbox.DropView(ctx, p.ID, id)
 }

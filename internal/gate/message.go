@@ -182,7 +182,7 @@ func (g *core) ticketHash(says ...string) string {
 }
 
 // readTicket is what a button is for; false for one that is not of that endpoint.
-func (g *core) readTicket(endpointID, ticket string) (id string, version int, digest string, ok bool) {
+func (g *Contributions) readTicket(endpointID, ticket string) (id string, version int, digest string, ok bool) {
 	parts := strings.Split(ticket, ".")
 	if len(parts) != 4 || !hmac.Equal([]byte(parts[3]), []byte(g.ticketHash(endpointID, parts[0], parts[1], parts[2]))) {
 		return "", 0, "", false

@@ -171,7 +171,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal *Proposa
 // answered returns *Replay when a request was answered before. A repetition costs
 // no limit anything, and it is no way around a kill switch: whoever one stops
 // gets no former answer that may have granted something.
-func (g *core) answered(ctx context.Context, p access.Principal, request *access.Request) error {
+func (g *Gate) answered(ctx context.Context, p access.Principal, request *access.Request) error {
 	if request == nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (g *core) answered(ctx context.Context, p access.Principal, request *access
 }
 
 // unlessKilled turns a kept answer into a refusal while a switch stops the agent.
-func (g *core) unlessKilled(ctx context.Context, agentID string, by engine.Actor, err error) error {
+func (g *Gate) unlessKilled(ctx context.Context, agentID string, by engine.Actor, err error) error {
 	var kept *access.Replay
 	switch {
 	case errors.Is(err, store.ErrOtherRequest):
@@ -250,7 +250,7 @@ func bounded(c engine.Call) *access.Refusal {
 }
 
 // decided is the event of a decision.
-func (g *core) decided(p access.Principal, proposal *Proposal, d engine.Decision) engine.Event {
+func (g *Gate) decided(p access.Principal, proposal *Proposal, d engine.Decision) engine.Event {
 	e := engine.Event{
 		ID: store.NewEventID(), Type: engine.Decided, RequestID: proposal.Call.RequestID, AgentID: p.AgentID, ToolName: proposal.Call.Tool,
 		Outcome: d.Outcome, Reasons: boundedReasons(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.Actor(),

@@ -64,7 +64,7 @@ func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Tasks, error) {
 
 // givable reports whether what a waiting call wants can be given here: a ticket of a
 // system that is not configured cannot.
-func (g *core) givable(a approval.Approval) bool {
+func (g *Queries) givable(a approval.Approval) bool {
 	req := a.Plan.Requirements[a.State.Stage]
 	return req.Kind.Traits().Giver != engine.Tracker || a.State.Question != nil || g.Tickets != nil && tracked(req, g.Tickets.Names())
 }

@@ -182,7 +182,7 @@ func number(n int) canon.Value { return canon.Number(float64(n)) }
 // promoted is the approved draft with its approver and time filled in: the
 // document that may run. What came of the decisive vote decides both, so that
 // it is the same document whenever it is asked for.
-func (g *core) promoted(ctx context.Context, a approval.Approval, sealed []byte) ([]byte, error) {
+func (g *Queries) promoted(ctx context.Context, a approval.Approval, sealed []byte) ([]byte, error) {
 	doc, err := canon.Parse(sealed)
 	if err != nil {
 		return nil, fmt.Errorf("read the sealed document of %s: %w", a.ID, err)

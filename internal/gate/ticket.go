@@ -68,7 +68,7 @@ func wanted(a approval.Approval, t approval.Ticket, refused error) error {
 	return nil
 }
 
-func (g *core) ticket(system, ref string) (approval.Ticket, error) {
+func (g *Contributions) ticket(system, ref string) (approval.Ticket, error) {
 	if g.Tickets == nil {
 		return approval.Ticket{}, &access.Refusal{Kind: access.Conflict, Code: "no_ticket_system", Detail: "No ticket system is configured here, so no ticket can be looked at."}
 	}

@@ -123,7 +123,7 @@ func signer(own token.Ring, published []store.SigningKey, revoked []string, dela
 
 // openToken is token.Open with the keys of every process. ErrInvalid: the token is not
 // ours; any other error: that could not be found out.
-func (g *core) openToken(ctx context.Context, raw string) (token.Claims, string, error) {
+func (g *Gate) openToken(ctx context.Context, raw string) (token.Claims, string, error) {
 	claims, kid, err := token.Open(g.keys.ring(), raw, g.Issuer, g.Judge().Environment)
 	if !errors.Is(err, token.ErrUnknownKey) || len(kid) != store.SigningKeyID {
 		return claims, kid, err

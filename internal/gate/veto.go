@@ -30,7 +30,7 @@ const (
 
 // vetoed asks whether a call may be judged: the kill switch, then the rate
 // limiter. The first veto ends it; nil is none. An error is an outage.
-func (g *core) vetoed(ctx context.Context, p *Proposal) (*veto, error) {
+func (g *Gate) vetoed(ctx context.Context, p *Proposal) (*veto, error) {
 	v, err := g.guard(ctx, killSwitchVeto, func() (*veto, error) { return g.killSwitch(p.Call.AgentID), nil })
 	if v != nil || err != nil {
 		return v, err
@@ -40,7 +40,7 @@ func (g *core) vetoed(ctx context.Context, p *Proposal) (*veto, error) {
 
 // guard asks one veto. If it fails or panics, it refuses the call with
 // PLUGIN_ERROR. What it panicked with is not logged: it may quote an argument.
-func (g *core) guard(ctx context.Context, source string, ask func() (*veto, error)) (v *veto, err error) {
+func (g *Gate) guard(ctx context.Context, source string, ask func() (*veto, error)) (v *veto, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("it panicked (%T)", r)
@@ -58,7 +58,7 @@ func (g *core) guard(ctx context.Context, source string, ask func() (*veto, erro
 
 // killSwitch refuses calls of stopped agents. It asks what this process
 // remembers; the append of a grant asks the database itself.
-func (g *core) killSwitch(agentID string) *veto {
+func (g *Gate) killSwitch(agentID string) *veto {
 	f, killed := g.Judge().Registry.Killed(agentID)
 	if !killed {
 		return nil
@@ -81,7 +81,7 @@ func isKilled(err error) bool { return errors.Is(err, store.ErrKilled) }
 
 // rateLimiter counts the call against its agent's limits. A call that is
 // refused later has counted all the same.
-func (g *core) rateLimiter(ctx context.Context, p *Proposal) (*veto, error) {
+func (g *Gate) rateLimiter(ctx context.Context, p *Proposal) (*veto, error) {
 	limits := g.Judge().Registry.LimitsOf(p.Call.AgentID)
 	if limits == (registry.Limits{}) {
 		return nil, nil

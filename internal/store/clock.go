@@ -31,7 +31,7 @@ func (c *clock) correct(now time.Time, asked, answered time.Duration) {
 }
 
 // readClock reads the database's clock.
-func (s *db) readClock(ctx context.Context) error {
+func (s *Store) readClock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var now time.Time
@@ -45,7 +45,7 @@ func (s *db) readClock(ctx context.Context) error {
 
 // followClock keeps the clock right until ctx ends. While the database cannot be asked,
 // the clock goes on.
-func (s *db) followClock(ctx context.Context) {
+func (s *Store) followClock(ctx context.Context) {
 	every := time.NewTicker(readClockEvery)
 	defer every.Stop()
 	for {

@@ -19,7 +19,7 @@ const readOnly = "25006"
 const hostTimeout = 2 * time.Second
 
 // connectsLike sets how every connection of the store is made.
-func (s *db) connectsLike(pc *pgxpool.Config) {
+func (s *Store) connectsLike(pc *pgxpool.Config) {
 	c := pc.ConnConfig
 	c.ConnectTimeout = s.timeout
 	c.RuntimeParams["application_name"] = "holdpoint"
@@ -71,7 +71,7 @@ var ErrPooler = errors.New("the database URL leads to a pooler that lends connec
 // refusePooler refuses a pooler of transactions. With one, two sessions of ours that are
 // open at the same time, and idle, are served by one session of Postgres: the lock that
 // makes one worker the log's only leader would be everybody's.
-func (s *db) refusePooler(ctx context.Context) error {
+func (s *Store) refusePooler(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var open []*pgxpool.Conn

@@ -100,7 +100,7 @@ func (s Endpoints) CreateOff(ctx context.Context, e Endpoint, secret []byte, ope
 
 // opening makes a change together with the approval that it opens, nil for none, and with an event,
 // nil for none: neither is there without the others. It keeps the answer where opens says so.
-func (s *db) opening(ctx context.Context, opens *Submission, e *engine.Event, change func(context.Context, pgx.Tx) error) error {
+func (s Endpoints) opening(ctx context.Context, opens *Submission, e *engine.Event, change func(context.Context, pgx.Tx) error) error {
 	return s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
 		var once *Once[Stored]
 		if opens != nil {

@@ -317,7 +317,7 @@ func (s Factors) Challenge(ctx context.Context, idHash []byte, purpose string) (
 }
 
 // challengeKey is the key of a challenge's row, which binds all of it.
-func (s *db) challengeKey(c Challenge) []byte {
+func (s Factors) challengeKey(c Challenge) []byte {
 	data := string(c.Data)
 	if v, err := canon.Parse(c.Data); err == nil {
 		data = string(v.Canonical()) // the database writes it in its own way
@@ -327,7 +327,7 @@ func (s *db) challengeKey(c Challenge) []byte {
 
 // genuine is the challenge of ours among those with one secret, of which whoever can
 // write rows may have written others. ErrNotFound: there is none, or it is over.
-func (s *db) genuine(rows pgx.Rows, idHash []byte) (Challenge, error) {
+func (s Factors) genuine(rows pgx.Rows, idHash []byte) (Challenge, error) {
 	found := Challenge{}
 	var live, is bool
 	var key []byte

@@ -32,7 +32,7 @@ type changed struct {
 }
 
 // observed tells the observer what the change has written.
-func (s *db) observed(c *Change) {
+func (s Approvals) observed(c *Change) {
 	if s.observer == nil {
 		return
 	}
@@ -95,7 +95,7 @@ const (
 
 // Figures reads all of them at one moment, on a connection that is kept for
 // administration: they are wanted most when the others are taken.
-func (s *db) Figures(ctx context.Context) (Figures, error) {
+func (s *Store) Figures(ctx context.Context) (Figures, error) {
 	var f Figures
 	rows := &pgx.Batch{}
 	waiting := func(into *[]WaitingApprovals, sql string) {
@@ -149,7 +149,7 @@ type Connections struct {
 }
 
 // Connections counts them.
-func (s *db) Connections() Connections {
+func (s *Store) Connections() Connections {
 	p := s.pool.Stat()
 	return Connections{
 		Busy: int(p.AcquiredConns()), Idle: int(p.IdleConns()), Max: int(p.MaxConns()),

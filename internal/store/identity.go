@@ -325,7 +325,7 @@ func (s People) Names(ctx context.Context, ids []string) (map[string]string, err
 
 // ExcessRights names what the role that is logged in may do and must not: a
 // runtime role that can change the audit log makes it worthless.
-func (s *db) ExcessRights(ctx context.Context) ([]string, error) {
+func (s *Store) ExcessRights(ctx context.Context) ([]string, error) {
 	// The login for accounts writes them; the one for everything else must not.
 	excess, err := s.ids(ctx, excessRights+accountRights)
 	if err != nil || s.people == nil {

@@ -116,10 +116,10 @@ type Count struct {
 	N     int    `json:"n"`
 }
 
-// Inbox is a page of the pending approvals that ask for somebody with one of the
+// Page is a page of the pending approvals that ask for somebody with one of the
 // standings and have not had their yes. A cursor that is not one of ours is
 // ErrNotFound.
-func (s Approvals) Inbox(ctx context.Context, standings []Eligibility, search InboxSearch) (InboxPage, error) {
+func (s Inbox) Page(ctx context.Context, standings []Eligibility, search InboxSearch) (InboxPage, error) {
 	var page InboxPage
 	if len(standings) == 0 {
 		page.Now = s.Clock()
@@ -143,7 +143,7 @@ func (s Approvals) Inbox(ctx context.Context, standings []Eligibility, search In
 		}
 	}
 	page.cut(found, search.Before != "")
-	if err := s.fillInbox(ctx, &page); err != nil || !search.Snoozed {
+	if err := s.fill(ctx, &page); err != nil || !search.Snoozed {
 		return page, err
 	}
 	return page, s.fillSnoozes(ctx, search.PersonID, &page)
@@ -181,13 +181,13 @@ func (page *InboxPage) cut(found []inboxKey, backwards bool) {
 	}
 }
 
-// fillInbox reads the approvals of a page.
-func (s Approvals) fillInbox(ctx context.Context, page *InboxPage) error {
+// fill reads the approvals of a page.
+func (s Inbox) fill(ctx context.Context, page *InboxPage) error {
 	ids := make([]string, len(page.Rows))
 	for i, row := range page.Rows {
 		ids[i] = row.ID
 	}
-	list, now, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals WHERE id = ANY ($1)`, ids)
+	list, now, err := Approvals(s).list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals WHERE id = ANY ($1)`, ids)
 	if err != nil {
 		return err
 	}
@@ -378,8 +378,8 @@ const inboxCounts = `(SELECT jsonb_object_agg(what, list) FROM (
 // console writes it.
 type InboxView struct{ ID, Name, Query string }
 
-// InboxViews lists the person's, by name.
-func (s Approvals) InboxViews(ctx context.Context, personID string) ([]InboxView, error) {
+// Views lists the person's, by name.
+func (s Inbox) Views(ctx context.Context, personID string) ([]InboxView, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT id, name, query FROM inbox_views WHERE person_id = $1 ORDER BY lower(name), name`, personID)
@@ -390,9 +390,9 @@ func (s Approvals) InboxViews(ctx context.Context, personID string) ([]InboxView
 	return list, translate(err)
 }
 
-// SaveInboxView keeps a search of the person's, in place of the one that has the name.
+// SaveView keeps a search of the person's, in place of the one that has the name.
 // ErrConflict: there are most others already.
-func (s Approvals) SaveInboxView(ctx context.Context, personID string, v InboxView, most int) error {
+func (s Inbox) SaveView(ctx context.Context, personID string, v InboxView, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	tag, err := s.pool.Exec(ctx, `INSERT INTO inbox_views (id, person_id, name, query)
@@ -404,8 +404,8 @@ func (s Approvals) SaveInboxView(ctx context.Context, personID string, v InboxVi
 	return translate(err)
 }
 
-// DropInboxView forgets one of the person's; forgetting one that is not there is no error.
-func (s Approvals) DropInboxView(ctx context.Context, personID, id string) error {
+// DropView forgets one of the person's; forgetting one that is not there is no error.
+func (s Inbox) DropView(ctx context.Context, personID, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `DELETE FROM inbox_views WHERE person_id = $1 AND id = $2`, personID, id)

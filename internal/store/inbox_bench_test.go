@@ -41,7 +41,7 @@ func BenchmarkInbox(b *testing.B) {
 		b.Fatal(err)
 	}
 	many := []Eligibility{{Roles: []string{"many"}, Voices: []string{"p"}}}
-	first, err := s.Approvals.Inbox(ctx, many, InboxSearch{Limit: 5_000})
+	first, err := s.Inbox.Page(ctx, many, InboxSearch{Limit: 5_000})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func BenchmarkInbox(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				began := time.Now()
-				page, err := s.Approvals.Inbox(ctx, []Eligibility{{Roles: []string{look.role}, Voices: []string{"p"}}}, look.search)
+				page, err := s.Inbox.Page(ctx, []Eligibility{{Roles: []string{look.role}, Voices: []string{"p"}}}, look.search)
 				if err != nil || page.Found != look.found || len(page.Rows) != min(50, look.found) {
 					b.Fatalf("%d rows of %d, %v", len(page.Rows), page.Found, err)
 				}

@@ -27,7 +27,7 @@ var reviewerOfR = []Eligibility{{Roles: []string{"r"}, Voices: []string{"usr_a"}
 
 func (s *Store) inbox(t testing.TB, search InboxSearch) InboxPage {
 	t.Helper()
-	page, err := s.Approvals.Inbox(context.Background(), reviewerOfR, search)
+	page, err := s.Inbox.Page(context.Background(), reviewerOfR, search)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,11 +159,11 @@ func TestInboxSearch(t *testing.T) {
 		}
 	}
 	for _, cursor := range []string{"?", "AAAA", place(time.Now(), "elsewhere")} {
-		if _, err := s.Approvals.Inbox(ctx, reviewerOfR, InboxSearch{Limit: 1, After: cursor}); !errors.Is(err, ErrNotFound) {
+		if _, err := s.Inbox.Page(ctx, reviewerOfR, InboxSearch{Limit: 1, After: cursor}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("after %q: %v", cursor, err)
 		}
 	}
-	if _, err := s.Approvals.Inbox(ctx, reviewerOfR, InboxSearch{Limit: 1, Words: []string{"a\x00"}}); !errors.Is(err, ErrUnstorable) {
+	if _, err := s.Inbox.Page(ctx, reviewerOfR, InboxSearch{Limit: 1, Words: []string{"a\x00"}}); !errors.Is(err, ErrUnstorable) {
 		t.Errorf("a NUL: %v", err)
 	}
 }
@@ -193,7 +193,7 @@ func TestInboxFollows(t *testing.T) {
 	sees := func(who string, search InboxSearch) bool {
 		t.Helper()
 		search.Limit = 1
-		page, err := s.Approvals.Inbox(ctx, []Eligibility{{Roles: []string{"r"}, Voices: []string{who}}}, search)
+		page, err := s.Inbox.Page(ctx, []Eligibility{{Roles: []string{"r"}, Voices: []string{who}}}, search)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestInboxFollows(t *testing.T) {
 	// Without events, votes count no more once they are read again: both come at once.
 	id = s.openFor(t, func(o *Opening) { o.Requirements[0].Needed = 2 })
 	add(vote, second)
-	page, err := s.Approvals.Inbox(ctx, []Eligibility{{Roles: []string{"r"}, Voices: []string{"usr_c"}}}, InboxSearch{Limit: 2})
+	page, err := s.Inbox.Page(ctx, []Eligibility{{Roles: []string{"r"}, Voices: []string{"usr_c"}}}, InboxSearch{Limit: 2})
 	if err != nil || slices.Contains(idsOf(page), id) {
 		t.Errorf("what has enough votes is still found: %v", err)
 	}
@@ -228,7 +228,7 @@ func TestInboxViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	save := func(who, name, query string) error {
-		return s.Approvals.SaveInboxView(ctx, who, InboxView{ID: NewID("view"), Name: name, Query: query}, 2)
+		return s.Inbox.SaveView(ctx, who, InboxView{ID: NewID("view"), Name: name, Query: query}, 2)
 	}
 	for _, v := range [][3]string{{"usr_a", "soon", "due=1h"}, {"usr_a", "Mail", "tool=mail"}, {"usr_a", "soon", "due=10m"}, {"usr_b", "soon", "q=b"}} {
 		if err := save(v[0], v[1], v[2]); err != nil {
@@ -238,17 +238,17 @@ func TestInboxViews(t *testing.T) {
 	if err := save("usr_a", "third", "q=c"); !errors.Is(err, ErrConflict) {
 		t.Errorf("one too many: %v", err)
 	}
-	list, err := s.Approvals.InboxViews(ctx, "usr_a")
+	list, err := s.Inbox.Views(ctx, "usr_a")
 	if err != nil || len(list) != 2 || list[0].Name != "Mail" || list[1].Query != "due=10m" {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if err := s.Approvals.DropInboxView(ctx, "usr_b", list[0].ID); err != nil {
+	if err := s.Inbox.DropView(ctx, "usr_b", list[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Approvals.DropInboxView(ctx, "usr_a", list[1].ID); err != nil {
+	if err := s.Inbox.DropView(ctx, "usr_a", list[1].ID); err != nil {
 		t.Fatal(err)
 	}
-	if list, err = s.Approvals.InboxViews(ctx, "usr_a"); err != nil || fmt.Sprint(list[0].Name, len(list)) != "Mail1" {
+	if list, err = s.Inbox.Views(ctx, "usr_a"); err != nil || fmt.Sprint(list[0].Name, len(list)) != "Mail1" {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // Answered returns *Replay when a request was answered before, ErrOtherRequest
 // when its key was used for something else, and nil when it is new.
-func (s *db) Answered(ctx context.Context, o *Request) error {
+func (s *Store) Answered(ctx context.Context, o *Request) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err := s.replayIn(ctx, s.pool, o)
@@ -101,7 +101,7 @@ func (s *db) queueReply(rows *pgx.Batch, o *Request, approvalID, personID string
 
 // ForgetReplies drops kept answers that are over: those older than age whose
 // approval, if any, ended longer than age ago. It returns how many.
-func (s *db) ForgetReplies(ctx context.Context, age time.Duration) (int64, error) {
+func (s *Store) ForgetReplies(ctx context.Context, age time.Duration) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	tag, err := s.pool.Exec(ctx, `DELETE FROM idempotency i

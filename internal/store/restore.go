@@ -74,7 +74,7 @@ type Closed struct {
 // the copy was made, and stops every agent, in one transaction with the events that tell
 // of it: a permission that was spent after that moment would be spent twice. What waits
 // is put into the outbox.
-func (s *db) CloseRestored(ctx context.Context, by, reason string, tell func(Closed) ([]engine.Event, error)) (c Closed, err error) {
+func (s *Store) CloseRestored(ctx context.Context, by, reason string, tell func(Closed) ([]engine.Event, error)) (c Closed, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c = Closed{}
 		stopped, err := tx.Exec(ctx, `INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ('', $1, $2) ON CONFLICT DO NOTHING`, reason, by)

@@ -150,7 +150,7 @@ func (m Migration) Locks() (lines []string) {
 // CheckSchema refuses a schema that this program cannot work on, in one line that says
 // what to do. That is an older one, and a newer one from which something was taken away
 // that programs of this version use.
-func (s *db) CheckSchema(ctx context.Context) error {
+func (s *Store) CheckSchema(ctx context.Context) error {
 	var has int
 	err := s.within(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&has)

@@ -34,7 +34,7 @@ type Snapshot struct {
 }
 
 // Snapshot takes one. It needs the owner's login, and a connection of its own.
-func (s *db) Snapshot(ctx context.Context) (*Snapshot, error) {
+func (s *Store) Snapshot(ctx context.Context) (*Snapshot, error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return nil, translate(err)

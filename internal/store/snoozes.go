@@ -11,7 +11,7 @@ import (
 
 // Snooze keeps an approval out of the person's inbox for so long. ErrConflict: its time is
 // up before that, or it waits no more.
-func (s Approvals) Snooze(ctx context.Context, personID, approvalID string, long time.Duration) error {
+func (s Inbox) Snooze(ctx context.Context, personID, approvalID string, long time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	// The lock keeps the approval from ending in between, after which nothing would take
@@ -27,7 +27,7 @@ func (s Approvals) Snooze(ctx context.Context, personID, approvalID string, long
 }
 
 // Unsnooze brings it back; what is not snoozed stays so.
-func (s Approvals) Unsnooze(ctx context.Context, personID, approvalID string) error {
+func (s Inbox) Unsnooze(ctx context.Context, personID, approvalID string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `DELETE FROM snoozes WHERE person_id = $1 AND approval_id = $2`, personID, approvalID)
@@ -35,7 +35,7 @@ func (s Approvals) Unsnooze(ctx context.Context, personID, approvalID string) er
 }
 
 // Snoozed is until when the person has snoozed the approval; the zero time for not at all.
-func (s Approvals) Snoozed(ctx context.Context, personID, approvalID string) (until time.Time, err error) {
+func (s Inbox) Snoozed(ctx context.Context, personID, approvalID string) (until time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err = s.pool.QueryRow(ctx, `SELECT z.until FROM snoozes z JOIN approvals a ON a.id = z.approval_id WHERE z.person_id = $1 AND z.approval_id = $2 AND `+snoozed,
@@ -47,7 +47,7 @@ func (s Approvals) Snoozed(ctx context.Context, personID, approvalID string) (un
 }
 
 // fillSnoozes says of the approvals of a page until when the person has snoozed them.
-func (s Approvals) fillSnoozes(ctx context.Context, personID string, page *InboxPage) error {
+func (s Inbox) fillSnoozes(ctx context.Context, personID string, page *InboxPage) error {
 	ids := make([]string, len(page.Rows))
 	for i, row := range page.Rows {
 		ids[i] = row.ID

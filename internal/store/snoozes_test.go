@@ -29,14 +29,14 @@ func TestSnoozes(t *testing.T) {
 	}
 	mine, theirs := InboxSearch{PersonID: "usr_a"}, InboxSearch{PersonID: "usr_b"}
 	lists("nothing is snoozed", mine, 0, first, second)
-	if err := s.Approvals.Snooze(ctx, "usr_a", first, time.Hour); !errors.Is(err, ErrConflict) {
+	if err := s.Inbox.Snooze(ctx, "usr_a", first, time.Hour); !errors.Is(err, ErrConflict) {
 		t.Errorf("past its time: %v", err)
 	}
-	if err := s.Approvals.Snooze(ctx, "usr_a", NewID("apr"), time.Minute); !errors.Is(err, ErrConflict) {
+	if err := s.Inbox.Snooze(ctx, "usr_a", NewID("apr"), time.Minute); !errors.Is(err, ErrConflict) {
 		t.Errorf("one that is not there: %v", err)
 	}
 	for range 2 { // again is no error
-		if err := s.Approvals.Snooze(ctx, "usr_a", second, 30*time.Minute); err != nil {
+		if err := s.Inbox.Snooze(ctx, "usr_a", second, 30*time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestSnoozes(t *testing.T) {
 	if row := s.inbox(t, InboxSearch{PersonID: "usr_a", Snoozed: true, Limit: 10}).Rows[0]; time.Until(row.SnoozedUntil) < 25*time.Minute {
 		t.Errorf("its row says until %v", row.SnoozedUntil)
 	}
-	if until, err := s.Approvals.Snoozed(ctx, "usr_a", second); err != nil || time.Until(until) < 25*time.Minute {
+	if until, err := s.Inbox.Snoozed(ctx, "usr_a", second); err != nil || time.Until(until) < 25*time.Minute {
 		t.Errorf("snoozed until %v, %v", until, err)
 	}
 	// Its time is up before the end now.
@@ -60,17 +60,17 @@ func TestSnoozes(t *testing.T) {
 	lists("due before the end", mine, 0, first, second)
 	set(`UPDATE snoozes SET until = clock_timestamp() - interval '1 second'`)
 	lists("the end has come", mine, 0, first, second)
-	if until, err := s.Approvals.Snoozed(ctx, "usr_a", second); err != nil || !until.IsZero() {
+	if until, err := s.Inbox.Snoozed(ctx, "usr_a", second); err != nil || !until.IsZero() {
 		t.Errorf("after the end: %v, %v", until, err)
 	}
-	if err := s.Approvals.Snooze(ctx, "usr_a", second, time.Minute); err != nil {
+	if err := s.Inbox.Snooze(ctx, "usr_a", second, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Approvals.Unsnooze(ctx, "usr_a", second); err != nil {
+	if err := s.Inbox.Unsnooze(ctx, "usr_a", second); err != nil {
 		t.Fatal(err)
 	}
 	lists("brought back", mine, 0, first, second)
-	if err := s.Approvals.Snooze(ctx, "usr_a", second, time.Minute); err != nil {
+	if err := s.Inbox.Snooze(ctx, "usr_a", second, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	set(`UPDATE approvals SET status = 'cancelled' WHERE id = '` + second + `'`)

@@ -81,6 +81,7 @@ type Config struct {
 type Store struct {
 	*db
 	Approvals     Approvals
+	Inbox         Inbox
 	Outbox        Outbox
 	Cards         Cards
 	Drafts        Drafts
@@ -113,6 +114,9 @@ type Store struct {
 type (
 	// Approvals keeps approvals: what waits, what has ended, and their facts.
 	Approvals struct{ *db }
+	// Inbox finds what waits for a person, and keeps their searches of it and what they have
+	// snoozed.
+	Inbox struct{ *db }
 	// Outbox keeps what the worker has yet to hand to Temporal.
 	Outbox struct{ *db }
 	// Cards keeps what people were shown of a call.
@@ -159,6 +163,7 @@ func newStore(d *db) *Store {
 	return &Store{
 		db:            d,
 		Approvals:     Approvals{d},
+		Inbox:         Inbox{d},
 		Outbox:        Outbox{d},
 		Cards:         Cards{d},
 		Drafts:        Drafts{d},
@@ -224,10 +229,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.MaxConns > 0 {
 		pc.MaxConns = int32(cfg.MaxConns) // #nosec G115 -- configuration bounds it
 	}
-	s := &db{
+	s := newStore(&db{
 		sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe, observer: cfg.Observer,
 		short: newPending(), long: newPending(), stopped: make(chan struct{}), clock: clock{began: time.Now()},
-	}
+	})
 	if s.timeout == 0 {
 		s.timeout = 5 * time.Second
 	}
@@ -266,7 +271,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	case s.sealer != nil:
 		// How long it takes to count what is sealed is no sign that Postgres is away.
 		if err = s.checkKey(ctx); err == nil {
-			err = DataKeys{s}.Check(ctx, s.sealer.Keys())
+			err = s.DataKeys.Check(ctx, s.sealer.Keys())
 		}
 	default:
 		err = s.Ping(ctx)
@@ -283,7 +288,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = cancel
-	s.changes, s.sharedReads = newHub(s.pool, s.log), newSharedReads(pc.MaxConns, Approvals{s}.Get)
+	s.changes, s.sharedReads = newHub(s.pool, s.log), newSharedReads(pc.MaxConns, s.Approvals.Get)
 	go s.changes.run(run)
 	var writers sync.WaitGroup
 	for _, p := range []*pending{s.short, s.long} {
@@ -294,19 +299,19 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		writers.Wait()
 		close(s.stopped)
 	}()
-	return newStore(s), nil
+	return s, nil
 }
 
 // Close waits for what is being written, then closes the pool. Submissions
 // after Close fail with ErrUnavailable.
-func (s *db) Close() {
+func (s *Store) Close() {
 	s.stop()
 	<-s.stopped
 	s.changes.wait()
 	s.closePools()
 }
 
-func (s *db) closePools() {
+func (s *Store) closePools() {
 	for _, pool := range []*pgxpool.Pool{s.pool, s.reserve, s.people} {
 		if pool != nil {
 			pool.Close()
@@ -316,7 +321,7 @@ func (s *db) closePools() {
 
 // openPeople opens the pool for changes of accounts, which connects as another login
 // and is set like the one given.
-func (s *db) openPeople(ctx context.Context, url string, like *pgxpool.Config) error {
+func (s *Store) openPeople(ctx context.Context, url string, like *pgxpool.Config) error {
 	own, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return fmt.Errorf("read the people's database URL: %w", hideURL(err))
@@ -337,7 +342,7 @@ func (s *db) openPeople(ctx context.Context, url string, like *pgxpool.Config) e
 }
 
 // checkKey compares the data key with the one that the database was first used with.
-func (s *db) checkKey(ctx context.Context) error {
+func (s *Store) checkKey(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var stored []byte
@@ -365,7 +370,7 @@ func (s *db) checkKey(ctx context.Context) error {
 }
 
 // Ping reports whether Postgres answers.
-func (s *db) Ping(ctx context.Context) error {
+func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return translate(s.reserve.Ping(ctx))

@@ -38,7 +38,7 @@ func (m Message) Within(ctx context.Context) context.Context {
 
 // spanOf starts the span of a commit: a part of the first request's that is sampled, with
 // links to the others.
-func (s *db) spanOf(ctx context.Context, batch []*queued) (context.Context, trace.Span) {
+func (s *Store) spanOf(ctx context.Context, batch []*queued) (context.Context, trace.Span) {
 	var first trace.SpanContext
 	var others []trace.Link
 	for _, q := range batch {

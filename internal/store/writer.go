@@ -200,7 +200,7 @@ func (p *pending) next(batch []*queued) []*queued {
 // waiting, and returns once that commit is durable. A repetition of a request
 // is answered with *Replay. ErrUnavailable means that nothing may be granted,
 // although the event may have been written.
-func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
+func (s *Store) Submit(ctx context.Context, sub Submission) (Stored, error) {
 	fair.Done(ctx) // it is judged; what it waits for now is the database
 	if sub.Once != nil {
 		if err := s.Answered(ctx, sub.Once.Of()); err != nil {
@@ -261,7 +261,7 @@ func (s *db) submitIn(ctx context.Context, tx pgx.Tx, sub *Submission) error {
 
 // write is a group-commit loop: it flushes whatever has queued as soon as its
 // former commit has returned, with no artificial delay.
-func (s *db) write(ctx context.Context, p *pending) {
+func (s *Store) write(ctx context.Context, p *pending) {
 	batch := make([]*queued, 0, maxBatch)
 	for {
 		select {
@@ -285,7 +285,7 @@ func (s *db) write(ctx context.Context, p *pending) {
 // connection is tried once more, because every row has an id of its own and
 // writing it twice is writing it once. Silence is not: whoever asked has waited
 // long enough.
-func (s *db) flush(ctx context.Context, batch []*queued) {
+func (s *Store) flush(ctx context.Context, batch []*queued) {
 	ctx, span := s.spanOf(ctx, batch)
 	defer span.End()
 	again := false
@@ -312,7 +312,7 @@ func (s *db) flush(ctx context.Context, batch []*queued) {
 }
 
 // finish tells whoever waits for a submission what has become of it.
-func (s *db) finish(q *queued) {
+func (s *Store) finish(q *queued) {
 	if q.err == nil && s.observer != nil {
 		s.observer.Recorded(q.sub.Event)
 	}
@@ -322,7 +322,7 @@ func (s *db) finish(q *queued) {
 // commit writes a batch in one transaction. again says that it may have been
 // written before. A submission that turns out to be a repetition is left out,
 // with what stands for it in its err.
-func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
+func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var repeatable, joining []*queued
@@ -393,7 +393,7 @@ func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
 
 // claimKeys takes the locks of the submissions' idempotency keys and marks
 // those that are repetitions, of what was kept or of one another.
-func (s *db) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) error {
+func (s *Store) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) error {
 	locks := make([]int64, len(repeatable))
 	for i, q := range repeatable {
 		locks[i] = q.sub.Once.lock()
