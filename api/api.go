@@ -80,7 +80,7 @@ type Config struct {
 // API answers requests. Register puts its routes on a mux.
 type API struct {
 	Config
-	turnedAway *tally.Tally[turnedAway]
+	turnedAway *tally.Tally[rejection]
 	inFlight   *inFlight
 	operations []operation
 	document   []byte
@@ -116,9 +116,9 @@ func (a *API) enter(c *call) (release func(), err error) {
 	}, nil
 }
 
-// turnedAway is a kind of refusal that is put on record by number: an attacker must
+// rejection is a kind of refusal that is put on record by number: an attacker must
 // not be able to fill the log. It says nothing that the caller wrote.
-type turnedAway struct {
+type rejection struct {
 	keyID, agentID string // "" for strangers
 	route          string
 	status         int
@@ -144,7 +144,7 @@ func New(cfg Config) (*API, error) {
 		cfg.Person = func(*http.Request) (engine.Person, bool, error) { return engine.Person{}, false, nil }
 	}
 	a := &API{Config: cfg, inFlight: newInFlight(cfg.Limits), held: map[string]int{}}
-	a.turnedAway = tally.New(tally.Config[turnedAway]{Every: turnedAwayEvery, First: turnedAwayFirst, Write: a.recordMany, Failed: func(err error) {
+	a.turnedAway = tally.New(tally.Config[rejection]{Every: turnedAwayEvery, First: turnedAwayFirst, Write: a.recordMany, Failed: func(err error) {
 		a.Logger.Warn("the number of refusals could not be put on record yet", "error", err)
 	}})
 	a.Metrics.Gauge("holdpoint_in_flight_calls", "Requests with a body that are being answered.", func() float64 { return float64(a.inFlight.total().calls) })
@@ -291,7 +291,7 @@ func (a *API) recordTurnedAway(r *http.Request, p access.Principal, f *failure) 
 	var err error
 	if p.KeyID == "" || f.Code == tooManyInFlight {
 		// Its message may quote the request: a number has none.
-		err = a.turnedAway.Add(ctx, turnedAway{p.KeyID, p.AgentID, route, f.Status, f.Code})
+		err = a.turnedAway.Add(ctx, rejection{p.KeyID, p.AgentID, route, f.Status, f.Code})
 	} else {
 		err = a.recordRefusal(ctx, p, f.Code, f.Detail, map[string]any{"route": route, "status": f.Status})
 	}
@@ -301,7 +301,7 @@ func (a *API) recordTurnedAway(r *http.Request, p access.Principal, f *failure) 
 }
 
 // recordMany puts refusals of a kind on record: one, or so many.
-func (a *API) recordMany(ctx context.Context, kind turnedAway, n tally.Count) error {
+func (a *API) recordMany(ctx context.Context, kind rejection, n tally.Count) error {
 	payload, message := map[string]any{"route": kind.route, "status": kind.status}, "A request was turned away."
 	if n.N > 0 {
 		payload["count"], payload["since"] = n.N, n.Since

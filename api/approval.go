@@ -181,7 +181,7 @@ func nextAction(p access.Principal, a approval.Approval) string {
 		return "answer"
 	}
 	kind := a.Plan.Requirements[a.State.Stage].Kind.Traits()
-	if kind.Giver == engine.Requester && p.Kind != access.RuntimeKey {
+	if kind.Discharger == engine.Requester && p.Kind != access.RuntimeKey {
 		return "wait" // the user answers by the runtime
 	}
 	return kind.NextAction

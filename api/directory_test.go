@@ -297,7 +297,7 @@ func TestDirectoryAndSignIn(t *testing.T) {
 	o := newOffice(t)
 	ada := o.user("ada", "").id()
 	o.group("finance", ada)
-	arrive := func(c sso.Config, w sso.Who) (string, error) {
+	arrive := func(c sso.Config, w sso.User) (string, error) {
 		w.Issuer = c.Issuer
 		p, _, err := o.People.Arrive(t.Context(), c, w)
 		return p.ID, err
@@ -306,11 +306,11 @@ func TestDirectoryAndSignIn(t *testing.T) {
 	without.SCIM = false
 	for what, c := range map[string]struct {
 		corp sso.Config
-		who  sso.Who
+		who  sso.User
 	}{
-		"another one with her address":     {*o.corp, sso.Who{Subject: "s2", ExternalID: "x-eve", Email: "ada@example.com", EmailVerified: true}},
-		"a provider that has no directory": {without, sso.Who{Subject: "s2", ExternalID: "x-ada"}},
-		"nobody":                           {*o.corp, sso.Who{Subject: "s2"}},
+		"another one with her address":     {*o.corp, sso.User{Subject: "s2", ExternalID: "x-eve", Email: "ada@example.com", EmailVerified: true}},
+		"a provider that has no directory": {without, sso.User{Subject: "s2", ExternalID: "x-ada"}},
+		"nobody":                           {*o.corp, sso.User{Subject: "s2"}},
 	} {
 		if id, err := arrive(c.corp, c.who); err == nil {
 			t.Errorf("%s came in as %s", what, id)
@@ -318,16 +318,16 @@ func TestDirectoryAndSignIn(t *testing.T) {
 	}
 	o.exec(`UPDATE people SET roles = '{admin,auditor}' WHERE id = $1`, ada)
 	for range 2 {
-		if id, err := arrive(*o.corp, sso.Who{Subject: "s1", ExternalID: "x-ada", Groups: []string{"ops"}}); err != nil || id != ada {
+		if id, err := arrive(*o.corp, sso.User{Subject: "s1", ExternalID: "x-ada", Groups: []string{"ops"}}); err != nil || id != ada {
 			t.Errorf("she came in as %s: %v", id, err)
 		}
 		o.check("by the directory, not by a claim", ada, "auditor finance reviewer")
 	}
-	if id, err := arrive(*o.corp, sso.Who{Subject: "s3", ExternalID: "x-ada"}); err == nil {
+	if id, err := arrive(*o.corp, sso.User{Subject: "s3", ExternalID: "x-ada"}); err == nil {
 		t.Errorf("a second one came in as %s", id)
 	}
 	o.patch("/Users/"+ada, off, 200, "")
-	if _, err := arrive(*o.corp, sso.Who{Subject: "s1", ExternalID: "x-ada"}); err == nil {
+	if _, err := arrive(*o.corp, sso.User{Subject: "s1", ExternalID: "x-ada"}); err == nil {
 		t.Error("she came in, and had left")
 	}
 }

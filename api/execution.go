@@ -173,7 +173,7 @@ func (a approvalDoor) ungated(c *call) error {
 		return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body is not what it has to be.", Fields: wrong}
 	}
 	return answer(a.API, c, body, func(once *access.Once[engine.Event]) (engine.Event, error) {
-		return a.Gate.Ungated(c.r.Context(), c.principal, u, once)
+		return a.Gate.ReportUngated(c.r.Context(), c.principal, u, once)
 	}, func(e engine.Event) (access.Reply, error) {
 		return jsonReply(http.StatusOK, UngatedAnswer{e.ID, e.Timestamp}, nil)
 	})

@@ -40,8 +40,8 @@ type RevokedGrant struct {
 	Revoked bool   `json:"revoked"`
 }
 
-// standing are the operations on standing grants. They are made in the console.
-func (a grantDoor) standing() []operation {
+// standingGrants are the operations on standing grants. They are made in the console.
+func (a grantDoor) standingGrants() []operation {
 	return []operation{
 		{
 			method: "GET", path: "/v1/grants", summary: "List standing grants", scope: adminOrHuman, out: GrantList{}, statuses: []int{200}, problems: []int{401, 403, 503},

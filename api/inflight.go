@@ -73,15 +73,15 @@ type inFlight struct {
 	limits Limits
 	mu     sync.Mutex
 	by     map[string]usage
-	judged [2]judgedLast // the last one first; of two credentials
+	judged [2]lastJudged // the last one first; of two credentials
 	// reading is for answers that read much of the log.
 	reading *fair.Limit
 	// room is for bodies; judging is for calls, and long for those that are long.
 	room, judging, long *fair.Pool
 }
 
-// judgedLast is when a call of a credential was judged.
-type judgedLast struct {
+// lastJudged is when a call of a credential was judged.
+type lastJudged struct {
 	who string
 	at  time.Time
 }
@@ -152,8 +152,8 @@ func (f *inFlight) read(who string) (leave func(), err error) {
 	return leave, nil
 }
 
-// pause is how long the answer to a request that enter has refused has to wait.
-func (f *inFlight) pause(who string, now time.Time) time.Duration {
+// retryAfter is how long the answer to a request that enter has refused has to wait.
+func (f *inFlight) retryAfter(who string, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u, busy := f.by[who]
@@ -178,7 +178,7 @@ func (f *inFlight) judges(who string, now time.Time) {
 	if f.judged[0].who != who {
 		f.judged[1] = f.judged[0]
 	}
-	f.judged[0] = judgedLast{who, now}
+	f.judged[0] = lastJudged{who, now}
 }
 
 // rest is how long the next long body waits after one of who's that took so long.
@@ -247,7 +247,7 @@ func (a *API) admit(c *call, op operation) (leave func(), err error) {
 	out, err := a.inFlight.enter(who, calls, size)
 	if err != nil {
 		select {
-		case <-time.After(a.inFlight.pause(who, time.Now())):
+		case <-time.After(a.inFlight.retryAfter(who, time.Now())):
 		case <-c.r.Context().Done():
 		}
 		return nil, err

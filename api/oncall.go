@@ -21,8 +21,8 @@ type OnCall struct {
 	Shifts []admin.Shift `json:"shifts"`
 }
 
-// duty are the operations that say who is on call.
-func (a peopleDoor) duty() []operation {
+// onCall are the operations that say who is on call.
+func (a peopleDoor) onCall() []operation {
 	return []operation{
 		{
 			method: "GET", path: "/v1/on-call", summary: "Who is on call, and who will be", scope: identity.ScopeAdmin, out: OnCall{},

@@ -124,7 +124,7 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: system.healthz},
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: system.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: identity.ScopeAdmin, statuses: []int{200}, problems: []int{401, 403, 503}, mediaType: "text/plain", handle: system.metrics},
-	}, audit.auditReports(), approvals.conversation(), grantDoor{a}.standing(), admin.administration(), retentionDoor{a}.retention(), people.duty(), people.people(), endpointDoor{a}.endpoints(), people.accessReviews(), changeDoor{a}.changes(), audit.log(), slackDoor{a}.slack(), a.modelContext())
+	}, audit.auditReports(), approvals.conversation(), grantDoor{a}.standingGrants(), admin.administration(), retentionDoor{a}.retention(), people.onCall(), people.people(), endpointDoor{a}.endpoints(), people.accessReviews(), changeDoor{a}.changes(), audit.log(), slackDoor{a}.slack(), a.modelContext())
 	for i, op := range operations {
 		if !slices.Contains(op.problems, http.StatusBadRequest) { // takesQuery may refuse each of them
 			operations[i].problems = append([]int{http.StatusBadRequest}, op.problems...)

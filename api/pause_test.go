@@ -19,7 +19,7 @@ func TestPause(t *testing.T) {
 		if _, err := f.enter("flood", 1, 10); err == nil {
 			t.Fatal("it is not refused")
 		}
-		return f.pause("flood", now.Add(after))
+		return f.retryAfter("flood", now.Add(after))
 	}
 	for i := range promptRefusals {
 		if got := refuse(time.Duration(i) * time.Millisecond); got != 0 {
@@ -29,7 +29,7 @@ func TestPause(t *testing.T) {
 	if got := refuse(refusedFor - 1); got != refusedFor {
 		t.Errorf("one more comes %s later", got)
 	}
-	if got := f.pause("quiet", now); got != 0 {
+	if got := f.retryAfter("quiet", now); got != 0 {
 		t.Errorf("another credential waits %s", got)
 	}
 	if got := refuse(refusedFor); got != 0 {

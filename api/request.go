@@ -191,7 +191,7 @@ func readInto(c *call, into any) (canon.Value, error) {
 			wrong = append(wrong, FieldError{Path: "/" + pointer(m.Name), Message: "is not a field of this request"})
 		}
 	}
-	if path := stranger(v, t); wrong == nil && path != "" {
+	if path := unknownMember(v, t); wrong == nil && path != "" {
 		wrong = append(wrong, FieldError{Path: path, Message: "is not a field of this request"})
 	}
 	if wrong == nil {
@@ -210,8 +210,8 @@ func readInto(c *call, into any) (canon.Value, error) {
 	return v, nil
 }
 
-// stranger is the place of the first member that has no field, "" when all have.
-func stranger(v canon.Value, t reflect.Type) string {
+// unknownMember is the place of the first member that has no field, "" when all have.
+func unknownMember(v canon.Value, t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -221,13 +221,13 @@ func stranger(v canon.Value, t reflect.Type) string {
 	switch {
 	case v.Kind() == canon.ArrayKind && t.Kind() == reflect.Slice:
 		for i, e := range v.Elements() {
-			if path := stranger(e, t.Elem()); path != "" {
+			if path := unknownMember(e, t.Elem()); path != "" {
 				return fmt.Sprintf("/%d%s", i, path)
 			}
 		}
 	case v.Kind() == canon.ObjectKind && t.Kind() == reflect.Map:
 		for name, e := range v.All() {
-			if path := stranger(e, t.Elem()); path != "" {
+			if path := unknownMember(e, t.Elem()); path != "" {
 				return "/" + pointer(name) + path
 			}
 		}
@@ -242,7 +242,7 @@ func stranger(v canon.Value, t reflect.Type) string {
 			if !ok {
 				return "/" + pointer(name)
 			}
-			if path := stranger(e, field); path != "" {
+			if path := unknownMember(e, field); path != "" {
 				return "/" + pointer(name) + path
 			}
 		}

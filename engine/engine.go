@@ -131,8 +131,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Opinion is everything that one check says of a call.
-type Opinion struct {
+// CheckResult is everything that one check says of a call.
+type CheckResult struct {
 	Findings     []Finding
 	Requirements []Requirement
 	// Constraints, when set, is a JSON object that the approval and the token carry along.
@@ -143,7 +143,7 @@ type Opinion struct {
 
 // Check judges a call. It is a pure function; a check that panics is taken to
 // have refused.
-type Check func(Call) Opinion
+type Check func(Call) CheckResult
 
 // Decision is what all checks together say of a call.
 type Decision struct {
@@ -176,14 +176,14 @@ func Evaluate(call Call, policyDigest string, checks ...Check) Decision {
 
 // Tighten adds one more opinion to a decision that has been made, which can
 // only make it stricter.
-func (d Decision) Tighten(o Opinion) Decision {
+func (d Decision) Tighten(o CheckResult) Decision {
 	d.Findings, d.Requirements = slices.Clone(d.Findings), slices.Clone(d.Requirements)
 	d.add(o)
 	return d.conclude()
 }
 
 // add takes in what one check says.
-func (d *Decision) add(o Opinion) {
+func (d *Decision) add(o CheckResult) {
 	for _, f := range o.Findings {
 		if !slices.Contains(d.Findings, f) { // two checks may say the same
 			d.Findings = append(d.Findings, f)
@@ -228,10 +228,10 @@ func (d Decision) conclude() Decision {
 
 // guarded runs one check and turns a panic into a refusal. The panic's value is
 // not shown: it may quote an argument.
-func guarded(check Check, call Call) (o Opinion) {
+func guarded(check Check, call Call) (o CheckResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			o = Opinion{Findings: []Finding{{
+			o = CheckResult{Findings: []Finding{{
 				Source: "engine", Code: "check_failed",
 				Message: fmt.Sprintf("A check failed while judging the call (%T).", r), Route: Refuse,
 			}}}

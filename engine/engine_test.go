@@ -10,7 +10,7 @@ import (
 func finding(code string, r Route) Finding { return Finding{Source: "test", Code: code, Route: r} }
 
 func says(findings ...Finding) Check {
-	return func(Call) Opinion { return Opinion{Findings: findings} }
+	return func(Call) CheckResult { return CheckResult{Findings: findings} }
 }
 
 func TestEvaluate(t *testing.T) {
@@ -27,21 +27,21 @@ func TestEvaluate(t *testing.T) {
 		{"all is well", []Check{says(finding("ok", Accept))}, Accept, Allow, nil},
 		{"the strictest wins", []Check{says(finding("a", Refuse)), says(finding("b", Accept), finding("c", Ask))}, Refuse, Deny, nil},
 		{"requirements add up in order of kind", []Check{
-			func(Call) Opinion {
-				return Opinion{Findings: []Finding{finding("a", Defer)}, Requirements: []Requirement{review}}
+			func(Call) CheckResult {
+				return CheckResult{Findings: []Finding{finding("a", Defer)}, Requirements: []Requirement{review}}
 			},
-			func(Call) Opinion {
-				return Opinion{Findings: []Finding{finding("b", Ask)}, Requirements: []Requirement{ticket}}
+			func(Call) CheckResult {
+				return CheckResult{Findings: []Finding{finding("b", Ask)}, Requirements: []Requirement{ticket}}
 			},
 		}, Defer, RequireApproval, []Kind{Ticket, Review}},
 		{"waiting for nothing becomes a review", []Check{says(finding("a", Ask))}, Ask, RequireApproval, []Kind{Review}},
-		{"too weak a requirement gets a review", []Check{func(Call) Opinion {
-			return Opinion{Findings: []Finding{finding("a", Defer)}, Requirements: []Requirement{ticket}}
+		{"too weak a requirement gets a review", []Check{func(Call) CheckResult {
+			return CheckResult{Findings: []Finding{finding("a", Defer)}, Requirements: []Requirement{ticket}}
 		}}, Defer, RequireApproval, []Kind{Ticket, Review}},
-		{"a panic is a refusal", []Check{says(finding("ok", Accept)), func(Call) Opinion { panic("secret") }}, Refuse, Deny, nil},
+		{"a panic is a refusal", []Check{says(finding("ok", Accept)), func(Call) CheckResult { panic("secret") }}, Refuse, Deny, nil},
 		{"two sets of constraints", []Check{
-			func(Call) Opinion { return Opinion{Constraints: json.RawMessage(`{"a":1}`)} },
-			func(Call) Opinion { return Opinion{Constraints: json.RawMessage(`{"a":2}`)} },
+			func(Call) CheckResult { return CheckResult{Constraints: json.RawMessage(`{"a":1}`)} },
+			func(Call) CheckResult { return CheckResult{Constraints: json.RawMessage(`{"a":2}`)} },
 		}, Refuse, Deny, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestPreviewedRechecksPass(t *testing.T) {
 			for range rapid.IntRange(0, 4).Draw(t, label) {
 				findings = append(findings, finding(rapid.StringMatching(`[a-d]`).Draw(t, "code"), rapid.SampledFrom([]Route{Accept, Ask, Ask, Defer, Refuse}).Draw(t, "route")))
 			}
-			return Evaluate(Call{}, "", says(findings...), func(Call) Opinion { return Opinion{Requirements: []Requirement{{Kind: Answer, Needed: 1}}} })
+			return Evaluate(Call{}, "", says(findings...), func(Call) CheckResult { return CheckResult{Requirements: []Requirement{{Kind: Answer, Needed: 1}}} })
 		}
 		first, again := draw("first"), draw("again")
 		if !first.Route.Waits() {

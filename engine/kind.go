@@ -16,15 +16,15 @@ const (
 	Human  Kind = "human"
 )
 
-// Giver is who gives what a requirement asks for.
-type Giver string
+// Discharger is who gives what a requirement asks for.
+type Discharger string
 
 // The givers.
 const (
-	Requester   Giver = "requester"   // the user on whose behalf the agent acts, by its runtime or in person
-	Accountable Giver = "accountable" // a person who answers for the call
-	Tracker     Giver = "tracker"     // the ticket system, of a ticket that the requesting side attaches
-	Reviewers   Giver = "reviewers"   // people with the requirement's role
+	Requester   Discharger = "requester"   // the user on whose behalf the agent acts, by its runtime or in person
+	Accountable Discharger = "accountable" // a person who answers for the call
+	Tracker     Discharger = "tracker"     // the ticket system, of a ticket that the requesting side attaches
+	Reviewers   Discharger = "reviewers"   // people with the requirement's role
 )
 
 // Statement is what a giver says, and how it is told after who said it.
@@ -35,7 +35,7 @@ type Statement struct {
 	Timeline, Pack string
 }
 
-var statements = map[Giver]struct{ yes, no Statement }{
+var statements = map[Discharger]struct{ yes, no Statement }{
 	Requester: {
 		yes: Statement{
 			Reason{Code: "ANSWER_CONFIRMED", Message: "The runtime says that its user confirmed the call."},
@@ -69,7 +69,7 @@ var statements = map[Giver]struct{ yes, no Statement }{
 }
 
 // Says is the giver's yes or no; zero for reviewers, whose votes say more.
-func (g Giver) Says(yes bool) Statement {
+func (g Discharger) Says(yes bool) Statement {
 	if yes {
 		return statements[g].yes
 	}
@@ -79,8 +79,8 @@ func (g Giver) Says(yes bool) Statement {
 // Traits is all that holds of a kind.
 type Traits struct {
 	Kind Kind
-	// Giver is who gives what it asks for.
-	Giver Giver
+	// Discharger is who gives what it asks for.
+	Discharger Discharger
 	// Discharges is the strictest route of a finding that it can discharge.
 	// Nothing discharges Refuse.
 	Discharges Route
@@ -119,7 +119,7 @@ type Traits struct {
 // traits has every kind, in the order of discharge.
 var traits = []Traits{
 	{
-		Kind: Answer, Giver: Requester, Discharges: Ask, Outcome: RequireStepUp, VotesCount: true,
+		Kind: Answer, Discharger: Requester, Discharges: Ask, Outcome: RequireStepUp, VotesCount: true,
 		NextAction: "answer", Noun: "answer", Title: "Confirmation", Wanted: "It needs an answer",
 		AgentTask: "The user has to confirm this very call, through the runtime.",
 		NoPeople:  "The requesting side's own user, by its runtime or in the console.",
@@ -127,7 +127,7 @@ var traits = []Traits{
 		Denied:    Reason{Code: "STEP_UP_FAILED", Message: "The user does not want the call."},
 	},
 	{
-		Kind: StepUp, Giver: Accountable, Discharges: Ask, Outcome: RequireStepUp,
+		Kind: StepUp, Discharger: Accountable, Discharges: Ask, Outcome: RequireStepUp,
 		NextAction: "verify", Noun: "proof of identity", Title: "Proof of identity by who answers for it", Wanted: "Prove that it is you",
 		Waits:     "Waits for whoever answers for the call to prove who they are.",
 		AgentTask: "A person has to verify themselves at %s.",
@@ -135,7 +135,7 @@ var traits = []Traits{
 		Denied:    Reason{Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."},
 	},
 	{
-		Kind: Ticket, Giver: Tracker, Discharges: Ask, Outcome: RequireTicket, BreakGlass: true,
+		Kind: Ticket, Discharger: Tracker, Discharges: Ask, Outcome: RequireTicket, BreakGlass: true,
 		NextAction: "attach_ticket", Noun: "ticket", Title: "A ticket", Wanted: "It needs a ticket",
 		Waits:     "Waits for a ticket that covers the call.",
 		AgentTask: "It needs a ticket.",
@@ -144,13 +144,13 @@ var traits = []Traits{
 		Denied:    Reason{Code: "TICKET_MISSING", Message: "The call was denied before a ticket covered it."},
 	},
 	{
-		Kind: Review, Giver: Reviewers, Discharges: Defer, Outcome: RequireApproval, VotesCount: true, BreakGlass: true,
+		Kind: Review, Discharger: Reviewers, Discharges: Defer, Outcome: RequireApproval, VotesCount: true, BreakGlass: true,
 		NextAction: "wait", Noun: "review", Title: "Review",
 		Approved: Reason{Code: "APPROVED", Message: "Everybody whose approval was needed approved the call."},
 		Denied:   Reason{Code: "REJECTED", Message: "A reviewer denied the call."},
 	},
 	{
-		Kind: Human, Giver: Reviewers, Discharges: Defer, Outcome: RequireHuman, VotesCount: true, FreshProof: true, BreakGlass: true,
+		Kind: Human, Discharger: Reviewers, Discharges: Defer, Outcome: RequireHuman, VotesCount: true, FreshProof: true, BreakGlass: true,
 		NextAction: "wait", Noun: "decision by a person", Title: "A person's decision",
 		Approved: Reason{Code: "HUMAN_APPROVED", Message: "A person approved the call."},
 		Denied:   Reason{Code: "HUMAN_REJECTED", Message: "A person denied the call."},
@@ -186,7 +186,7 @@ func (k Kind) Traits() Traits {
 
 // PeopleDecide reports whether people with a role decide. Such requirements of
 // one kind have their turn together, in any order; all others one by one.
-func (k Kind) PeopleDecide() bool { return k.Traits().Giver == Reviewers }
+func (k Kind) PeopleDecide() bool { return k.Traits().Discharger == Reviewers }
 
 // Confirms reports whether it asks for a yes that people with a role need not
 // give: a review says all that such a yes would.

@@ -41,24 +41,24 @@ func declared(t *testing.T, of string) []string {
 
 // TestEveryKindIsWhole names whatever the table of kinds lacks.
 func TestEveryKindIsWhole(t *testing.T) {
-	var kinds, givers []string
+	var kinds, dischargers []string
 	for _, k := range engine.Kinds() {
 		kinds = append(kinds, string(k))
 	}
 	if want := declared(t, "Kind"); !slices.Equal(kinds, want) {
 		t.Errorf("the table has the kinds %q, declared are %q", kinds, want)
 	}
-	givers = declared(t, "Giver")
+	dischargers = declared(t, "Discharger")
 	for i, k := range engine.Kinds() {
 		kind := k.Traits()
 		if k.Order() != i {
 			t.Errorf("%s: its order is %d, want %d", k, k.Order(), i)
 		}
-		if !slices.Contains(givers, string(kind.Giver)) {
-			t.Errorf("%s: Giver %q is none", k, kind.Giver)
+		if !slices.Contains(dischargers, string(kind.Discharger)) {
+			t.Errorf("%s: Discharger %q is none", k, kind.Discharger)
 		}
 		for _, yes := range []bool{true, false} {
-			if statement := kind.Giver.Says(yes); !k.PeopleDecide() && (statement.Reason.Code == "" || statement.Reason.Message == "" || statement.Timeline == "" || statement.Pack == "") {
+			if statement := kind.Discharger.Says(yes); !k.PeopleDecide() && (statement.Reason.Code == "" || statement.Reason.Message == "" || statement.Timeline == "" || statement.Pack == "") {
 				t.Errorf("%s: of a yes that is %t its giver says %+v", k, yes, statement)
 			}
 		}
@@ -68,7 +68,7 @@ func TestEveryKindIsWhole(t *testing.T) {
 			"Waits":     !kind.VotesCount,
 			"Wanted":    kind.Wanted != "",
 			"AgentTask": kind.NextAction != "wait",
-			"NoPeople":  kind.Giver != engine.Accountable && !k.PeopleDecide(),
+			"NoPeople":  kind.Discharger != engine.Accountable && !k.PeopleDecide(),
 		}
 		v := reflect.ValueOf(kind)
 		for f := range v.NumField() {

@@ -10,8 +10,8 @@ import (
 	"holdpoint/engine"
 )
 
-func drawOpinion(t *rapid.T, name string) engine.Opinion {
-	var o engine.Opinion
+func drawCheckResult(t *rapid.T, name string) engine.CheckResult {
+	var o engine.CheckResult
 	for i := range rapid.IntRange(0, 3).Draw(t, name+" findings") {
 		o.Findings = append(o.Findings, engine.Finding{
 			Source: name, Code: fmt.Sprint(i), Route: engine.Route(rapid.IntRange(0, 3).Draw(t, "route")), // #nosec G115 -- four routes
@@ -27,10 +27,10 @@ func drawOpinion(t *rapid.T, name string) engine.Opinion {
 	return o
 }
 
-func checks(opinions []engine.Opinion) []engine.Check {
+func checks(opinions []engine.CheckResult) []engine.Check {
 	list := make([]engine.Check, len(opinions))
 	for i, o := range opinions {
-		list[i] = func(engine.Call) engine.Opinion { return o }
+		list[i] = func(engine.Call) engine.CheckResult { return o }
 	}
 	return list
 }
@@ -47,15 +47,15 @@ func discharges(d engine.Decision) (route engine.Route) {
 // looser, nothing that was found is lost, and what waits can be discharged.
 func TestMergingOnlyTightens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var opinions []engine.Opinion
+		var opinions []engine.CheckResult
 		for i := range rapid.IntRange(1, 4).Draw(t, "checks") {
-			opinions = append(opinions, drawOpinion(t, fmt.Sprint("check", i)))
+			opinions = append(opinions, drawCheckResult(t, fmt.Sprint("check", i)))
 		}
-		more := drawOpinion(t, "more")
+		more := drawCheckResult(t, "more")
 		before := engine.Evaluate(engine.Call{}, "", checks(opinions)...)
 		for how, after := range map[string]engine.Decision{
-			"as a check":         engine.Evaluate(engine.Call{}, "", checks(append(append([]engine.Opinion{}, opinions...), more))...),
-			"as the first check": engine.Evaluate(engine.Call{}, "", checks(append([]engine.Opinion{more}, opinions...))...),
+			"as a check":         engine.Evaluate(engine.Call{}, "", checks(append(append([]engine.CheckResult{}, opinions...), more))...),
+			"as the first check": engine.Evaluate(engine.Call{}, "", checks(append([]engine.CheckResult{more}, opinions...))...),
 			"afterwards":         before.Tighten(more),
 		} {
 			if after.Route < before.Route {
@@ -98,7 +98,7 @@ func drawRequirement(t *rapid.T) engine.Requirement {
 		Kind: rapid.SampledFrom(engine.Kinds()).Draw(t, "kind"),
 		Role: pick("role", "", "a", "b"), Needed: people(),
 	}
-	switch r.Kind.Traits().Giver {
+	switch r.Kind.Traits().Discharger {
 	case engine.Requester:
 		r.Form = []byte(pick("form", "", `{"properties":{"a":{}}}`, `{"properties":{"b":{}}}`))
 	case engine.Tracker:
@@ -122,11 +122,11 @@ func drawRequirement(t *rapid.T) engine.Requirement {
 }
 
 func drawWaiting(t *rapid.T, name string) engine.Decision {
-	o := engine.Opinion{Findings: []engine.Finding{{Source: name, Route: engine.Ask}}}
+	o := engine.CheckResult{Findings: []engine.Finding{{Source: name, Route: engine.Ask}}}
 	for range rapid.IntRange(1, 3).Draw(t, name) {
 		o.Requirements = append(o.Requirements, drawRequirement(t))
 	}
-	return engine.Evaluate(engine.Call{}, name, func(engine.Call) engine.Opinion { return o })
+	return engine.Evaluate(engine.Call{}, name, func(engine.Call) engine.CheckResult { return o })
 }
 
 // The stricter of two decisions asks for all that either does: to satisfy it is to

@@ -27,7 +27,7 @@ func drawRequired(t *rapid.T, routed bool) engine.Requirement {
 	if rapid.IntRange(0, 4).Draw(t, "groups") == 0 {
 		r.Role, r.AnyOf = "", []engine.Group{{Role: "a", Needed: 1}, {Role: "b", Needed: rapid.IntRange(1, 2).Draw(t, "of")}}
 	}
-	switch r.Kind.Traits().Giver {
+	switch r.Kind.Traits().Discharger {
 	case engine.Tracker:
 		r.Ticket = rapid.SampledFrom([]*engine.TicketTerms{nil, {}, {System: "jira"}, {Projects: []string{"OPS"}}}).Draw(t, "ticket")
 	case engine.Requester:
@@ -39,7 +39,7 @@ func drawRequired(t *rapid.T, routed bool) engine.Requirement {
 
 // drawDecision is one that waits, or accepts where it may.
 func drawDecision(t *rapid.T, name string, routed bool) engine.Decision {
-	o := engine.Opinion{ExpiresIn: engine.Duration(time.Duration(rapid.IntRange(0, 3).Draw(t, "expires")) * time.Hour)}
+	o := engine.CheckResult{ExpiresIn: engine.Duration(time.Duration(rapid.IntRange(0, 3).Draw(t, "expires")) * time.Hour)}
 	for range rapid.IntRange(0, 4).Draw(t, name+" findings") {
 		o.Findings = append(o.Findings, engine.Finding{
 			Source: "check", Code: fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "code")), Route: engine.Route(rapid.IntRange(0, 2).Draw(t, "route")), // #nosec G115 -- three routes
@@ -51,7 +51,7 @@ func drawDecision(t *rapid.T, name string, routed bool) engine.Decision {
 	for range rapid.IntRange(0, 4).Draw(t, name+" requirements") {
 		o.Requirements = append(o.Requirements, drawRequired(t, routed))
 	}
-	return engine.Evaluate(engine.Call{}, name, func(engine.Call) engine.Opinion { return o })
+	return engine.Evaluate(engine.Call{}, name, func(engine.Call) engine.CheckResult { return o })
 }
 
 // as is a decision of which only the requirements matter.

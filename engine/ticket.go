@@ -13,13 +13,13 @@ func (t *TicketTerms) within(given *TicketTerms) bool {
 	case given == nil:
 		return false
 	}
-	return (t.System == "" || t.System == given.System) && amongst(given.Projects, t.Projects) && amongst(given.States, t.States) &&
+	return (t.System == "" || t.System == given.System) && subset(given.Projects, t.Projects) && subset(given.States, t.States) &&
 		(t.MaxAge == 0 || given.MaxAge > 0 && given.MaxAge <= t.MaxAge)
 }
 
-// amongst reports whether what is one of names is one of wanted as well; no
+// subset reports whether what is one of names is one of wanted as well; no
 // names are all.
-func amongst(names, wanted []string) bool {
+func subset(names, wanted []string) bool {
 	return len(wanted) == 0 || len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !holds(wanted, name) })
 }
 

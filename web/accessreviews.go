@@ -68,8 +68,8 @@ func reviewsPart(p engine.Person) string {
 	return "audit"
 }
 
-// mineOnly is whose lines somebody may see: "" for all.
-func mineOnly(p engine.Person) string {
+// reviewerFilter is whose lines somebody may see: "" for all.
+func reviewerFilter(p engine.Person) string {
 	if access.ReadsEverything(p) {
 		return ""
 	}
@@ -77,7 +77,7 @@ func mineOnly(p engine.Person) string {
 }
 
 func (h *accessReviewHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	list, now, err := h.reviews.List(r.Context(), mineOnly(p))
+	list, now, err := h.reviews.List(r.Context(), reviewerFilter(p))
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (h *accessReviewHandler) show(w http.ResponseWriter, r *http.Request, p eng
 
 // page is the page of the review that the address names.
 func (h *accessReviewHandler) page(r *http.Request, p engine.Person) (views.AccessReviewPage, error) {
-	s, err := h.reviews.Get(r.Context(), r.PathValue("id"), mineOnly(p))
+	s, err := h.reviews.Get(r.Context(), r.PathValue("id"), reviewerFilter(p))
 	if err != nil {
 		return views.AccessReviewPage{}, err
 	}

@@ -25,14 +25,14 @@ type alikeCall struct {
 // maxColumns is how many arguments that differ have a column.
 const maxColumns = 8
 
-// together are those of the calls that are decided together.
-func together(calls []alikeCall) []alikeCall {
+// plainCalls are those of the calls that are decided together.
+func plainCalls(calls []alikeCall) []alikeCall {
 	return slices.DeleteFunc(slices.Clone(calls), func(c alikeCall) bool { return c.apart != "" })
 }
 
-// alone says why a call is decided on its own card, whatever the others are, or "". In
+// reasonApart says why a call is decided on its own card, whatever the others are, or "". In
 // the table is only what is plain: whatever asks its reader to look twice is not.
-func (c *alikeCall) alone() string {
+func (c *alikeCall) reasonApart() string {
 	v, a := c.view, c.found.Approval
 	own := func(what string) string { return what + ": decide it on its own card." }
 	switch {
@@ -119,8 +119,8 @@ func leavesOf(path string, v canon.Value, list []views.Argument) (_ []views.Argu
 	return list, plain
 }
 
-// says reports whether the call's sentence has all of the argument at a path.
-func (c alikeCall) says(path string) bool {
+// showsArgument reports whether the call's sentence has all of the argument at a path.
+func (c alikeCall) showsArgument(path string) bool {
 	place := strings.ReplaceAll(path, pathSign, ".")
 	i := slices.IndexFunc(c.args, func(a views.Argument) bool { return a.Path == path })
 	if i < 0 {
@@ -184,7 +184,9 @@ var likenesses = []struct {
 		},
 	},
 	{
-		func(c alikeCall) string { return fmt.Sprintf("%q", []string{c.view.Asker.AgentID, c.view.Asker.Owner}) },
+		func(c alikeCall) string {
+			return fmt.Sprintf("%q", []string{c.view.Requester.AgentID, c.view.Requester.Owner})
+		},
 		func(alikeCall, alikeCall) string { return "Another agent asks for it than for the others." },
 	},
 	{
@@ -222,11 +224,11 @@ func setApart(calls []alikeCall) {
 	for _, l := range likenesses {
 		count := map[string]int{}
 		var usual alikeCall
-		for _, c := range together(calls) {
+		for _, c := range plainCalls(calls) {
 			count[l.of(c)]++
 		}
 		most := 0
-		for _, c := range together(calls) {
+		for _, c := range plainCalls(calls) {
 			if n := count[l.of(c)]; n > most {
 				most, usual = n, c
 			}

@@ -43,7 +43,7 @@ func (h *answerHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pe
 		return err
 	}
 	fields := f.Fields(canon.Object())
-	if kept := h.site.kept(r, p, found.Approval.ID)["answer"]; kept != nil {
+	if kept := h.site.draftsOf(r, p, found.Approval.ID)["answer"]; kept != nil {
 		fields = writtenBefore(f, kept)
 	}
 	return h.render(w, r, p, http.StatusOK, found, fields, nil)

@@ -162,7 +162,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if v.Voted = v.Notice != "" && v.Notice == doneWords["voted"]; v.Voted {
 		v.Notice, v.Next = "", h.next(r, p, v.ID)
 	}
-	if a := found.Approval; !final(a) || v.FollowUp.ReviewOwed {
+	if a := found.Approval; !final(a) || v.FollowUp.AwaitsReview {
 		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + cardMark(a, kills)
 		v.Refresh = v.Status.Code == "settling"
 	}
@@ -250,9 +250,9 @@ func (h *cardHandler) next(r *http.Request, p engine.Person, voted string) *view
 // decisionForm fills in what the person has written, the proof that goes with the vote,
 // and why the one just now was not taken.
 func (h *cardHandler) decisionForm(r *http.Request, p engine.Person, v *views.Approval, failure string) error {
-	v.Kept = h.site.kept(r, p, v.ID)
+	v.Drafts = h.site.draftsOf(r, p, v.ID)
 	if v.Decide.Failure = failure; failure != "" {
-		v.Kept = v.Kept.With("votes", draftOf("votes", "", r.PostForm))
+		v.Drafts = v.Drafts.With("votes", draftOf("votes", "", r.PostForm))
 	}
 	if v.Decide.Verify == "" || h.prover == nil {
 		return nil

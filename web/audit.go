@@ -30,7 +30,7 @@ type Log interface {
 type LogSearch interface {
 	Events
 	// Search lists up to limit events; it may end before, and says where.
-	Search(ctx context.Context, f auditlog.EventFilter, limit int) (auditlog.Found, error)
+	Search(ctx context.Context, f auditlog.EventFilter, limit int) (auditlog.SearchResult, error)
 	// EventAt reads what is at a place; a record that is gone has an empty ID.
 	EventAt(ctx context.Context, seq int64) (audit.Record, error)
 	Everybody(ctx context.Context) ([]engine.Person, error)
@@ -108,7 +108,7 @@ func (h *auditHandler) search(w http.ResponseWriter, r *http.Request, p engine.P
 }
 
 // list puts what was found on the page, newest first, with the ways on.
-func (h *auditHandler) list(ctx context.Context, v *views.Audit, query url.Values, f auditlog.EventFilter, found auditlog.Found, known searchFilters) error {
+func (h *auditHandler) list(ctx context.Context, v *views.Audit, query url.Values, f auditlog.EventFilter, found auditlog.SearchResult, known searchFilters) error {
 	records := slices.Clone(found.Records)
 	if !f.Newest {
 		slices.Reverse(records)

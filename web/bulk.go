@@ -89,7 +89,7 @@ func (h *bulkHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if err != nil {
 		return err
 	}
-	if rows := together(calls); len(rows) == 1 {
+	if rows := plainCalls(calls); len(rows) == 1 {
 		i := slices.IndexFunc(calls, func(c alikeCall) bool { return c.id == rows[0].id })
 		calls[i].apart = "None of the others is like it: decide it on its own card."
 	}
@@ -102,10 +102,10 @@ func (h *bulkHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	v.Frame, v.Kinds, v.MaxComment = h.site.frame(p, "Decide together", ""), denials, gate.MaxComment
 	v.Notice = notice
 	if v.Drafts = h.site.drafts != nil; v.Drafts && v.Failure == "" {
-		h.writtenTogether(r, p, together(calls), &v)
+		h.writtenTogether(r, p, plainCalls(calls), &v)
 	}
 	var seen []gate.SeenCard
-	for i, c := range together(calls) {
+	for i, c := range plainCalls(calls) {
 		row := &v.Rows[i]
 		// What is evidence is rendered once, as on the call's own page.
 		if row.Seen, err = views.RenderCard(r.Context(), shownCard(c.found).Open(), c.view, audit.CardEnd); err != nil {
@@ -139,7 +139,7 @@ func (h *bulkHandler) read(r *http.Request, p engine.Person, ids []string) ([]al
 		c := alikeCall{id: id, found: found, view: card(found, p, gate.Unrecorded, h.site.stopped(found.Approval.Call.AgentID))}
 		c.view.Rules = h.site.rules(r, h.cards, p, found)
 		signedHere(&c.view.Decide, elsewhere)
-		c.apart = c.alone()
+		c.apart = c.reasonApart()
 		calls[i] = c
 	}
 	setApart(calls)
@@ -273,7 +273,7 @@ func voteResult(approve bool, after approval.Approval, err error) (text string, 
 
 // fillBulk writes the calls into their view.
 func fillBulk(v *views.Bulk, calls []alikeCall) {
-	rows := together(calls)
+	rows := plainCalls(calls)
 	for _, c := range calls {
 		if c.apart != "" {
 			v.Apart = append(v.Apart, views.ApartCall{ID: c.id, Tool: c.view.Tool, Why: c.apart})
@@ -286,8 +286,8 @@ func fillBulk(v *views.Bulk, calls []alikeCall) {
 	differs := func(of func(views.Approval) string) bool {
 		return slices.ContainsFunc(rows, func(c alikeCall) bool { return of(c.view) != of(v.All) })
 	}
-	v.Credentials = differs(func(a views.Approval) string { return a.Asker.Credential })
-	v.Claims = differs(func(a views.Approval) string { return a.Asker.ByClaim + a.Asker.Widened })
+	v.Credentials = differs(func(a views.Approval) string { return a.Requester.Credential })
+	v.Claims = differs(func(a views.Approval) string { return a.Requester.ByClaim + a.Requester.Widened })
 	v.Statements = slices.ContainsFunc(rows, func(c alikeCall) bool { return !reflect.DeepEqual(c.view.Statements, v.All.Statements) })
 	if differs(func(a views.Approval) string { return a.Sum.Alike }) {
 		v.All.Sum.Alike = ""
@@ -312,8 +312,8 @@ func fillBulk(v *views.Bulk, calls []alikeCall) {
 	}
 	for _, c := range rows {
 		row := views.BulkRow{
-			ID: c.id, Digest: c.view.Digest, Version: c.view.Version, Stakes: c.view.Stakes, Credential: c.view.Asker.Credential,
-			ByClaim: strings.TrimSpace(c.view.Asker.ByClaim + " " + c.view.Asker.Widened), Deadline: c.view.Deadline, Flags: c.view.Sum.Flags,
+			ID: c.id, Digest: c.view.Digest, Version: c.view.Version, Stakes: c.view.Stakes, Credential: c.view.Requester.Credential,
+			ByClaim: strings.TrimSpace(c.view.Requester.ByClaim + " " + c.view.Requester.Widened), Deadline: c.view.Deadline, Flags: c.view.Sum.Flags,
 		}
 		if !c.view.Claim.Mine {
 			row.ClaimedBy = c.view.Claim.By
@@ -323,7 +323,7 @@ func fillBulk(v *views.Bulk, calls []alikeCall) {
 			if i := slices.IndexFunc(c.args, func(a views.Argument) bool { return a.Path == path }); i >= 0 {
 				cell = &c.args[i].Code
 			}
-			row.Cells, row.InSentence = append(row.Cells, cell), append(row.InSentence, c.says(path))
+			row.Cells, row.InSentence = append(row.Cells, cell), append(row.InSentence, c.showsArgument(path))
 		}
 		v.Rows = append(v.Rows, row)
 	}

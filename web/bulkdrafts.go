@@ -48,14 +48,14 @@ func (h *bulkHandler) keep(w http.ResponseWriter, r *http.Request, p engine.Pers
 	case fromScript(r):
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		http.Redirect(w, r, onwardTogether(ids, r.URL.Query()), http.StatusSeeOther)
+		http.Redirect(w, r, nextAfterBulk(ids, r.URL.Query()), http.StatusSeeOther)
 	}
 	return nil
 }
 
-// onwardTogether is where a link of the page leads that has kept what was written: a card, the
+// nextAfterBulk is where a link of the page leads that has kept what was written: a card, the
 // inbox, or the page itself, where it names neither.
-func onwardTogether(ids []string, asked url.Values) string {
+func nextAfterBulk(ids []string, asked url.Values) string {
 	switch then := asked.Get("then"); then {
 	case "":
 		return bulkURL(ids)
@@ -91,7 +91,7 @@ func (h *bulkHandler) writtenTogether(r *http.Request, p engine.Person, calls []
 	var all []url.Values
 	without := false
 	for _, c := range calls {
-		fields := h.site.kept(r, p, c.id)[togetherForm]
+		fields := h.site.draftsOf(r, p, c.id)[togetherForm]
 		if fields.Get("comment") == "" {
 			without = true
 		} else if !slices.ContainsFunc(all, func(f url.Values) bool { return f.Get("comment") == fields.Get("comment") }) {

@@ -52,7 +52,7 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 		Over:       over(a),
 		Sentence:   sentence(a, name),
 		Votes:      votes(a, name),
-		Asker:      asker(c, name),
+		Requester:  requester(c, name),
 		Statements: agentStatements(a.Call.Dialect, c.Document),
 		Path:       approvalPath(a),
 		Timeline:   timeline(c, agent, name),
@@ -119,7 +119,7 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 	if needs := v.Decide.Approve && a.NeedsProof() && v.Decide.Verify == "" || v.Actions.Break && v.Actions.BreakVerify == ""; needs && gate.Proved(p, c.Now) {
 		v.ProvedUntil = p.VerifiedAt.Add(approval.FreshFor)
 	}
-	v.Sum = sumOf(c, p, v)
+	v.Sum = callSummary(c, p, v)
 	return v
 }
 
@@ -319,10 +319,10 @@ func factsInOrder(facts []approval.Fact) []approval.Fact {
 	return sorted
 }
 
-// asker is who asks, and whom it says it asks for.
-func asker(c gate.Card, name func(string) string) views.Asker {
+// requester is who asks, and whom it says it asks for.
+func requester(c gate.Card, name func(string) string) views.Requester {
 	a := c.Approval
-	v := views.Asker{Agent: agentName(c), AgentID: a.Call.AgentID, Owner: c.AgentOwner, Credential: credential(a.RequestedBy)}
+	v := views.Requester{Agent: agentName(c), AgentID: a.Call.AgentID, Owner: c.AgentOwner, Credential: credential(a.RequestedBy)}
 	var who []string
 	for _, identity := range a.Plan.ByClaim {
 		who = append(who, name(identity))

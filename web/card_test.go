@@ -131,7 +131,7 @@ func TestACallThatCannotBeRead(t *testing.T) {
 // kept as shown. However much differs, the page is bounded.
 func TestACardComparesWithTheLastOneLikeIt(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
-	last := &gate.AlikeCall{ID: "apr_0", At: epoch, Arguments: []byte(`{"amount":5,"key":"••••••••","to":"Ann"}`)}
+	last := &gate.SimilarCall{ID: "apr_0", At: epoch, Arguments: []byte(`{"amount":5,"key":"••••••••","to":"Ann"}`)}
 	c.m.add("apr_1", "refund_payment", `{"amount":7,"key":"x","to":"Ann"}`, func(c *gate.Card) { c.LastAlike = last; c.Alike.Approved = 3 })
 	page := c.get("/approvals/apr_1")
 	page.want(t, http.StatusOK, `data-testid="last-alike"`, "2 differences to the last approved call like it", `href="/approvals/apr_0"`, "Approved then", "Masked values are not compared", `href="#last-alike"`)
@@ -139,12 +139,12 @@ func TestACardComparesWithTheLastOneLikeIt(t *testing.T) {
 		t.Error("it is in what is kept as shown")
 	}
 	c.m.add("apr_2", "refund_payment", `{"amount":5,"to":"Ann"}`, func(c *gate.Card) {
-		c.LastAlike = &gate.AlikeCall{ID: "apr_0", At: epoch, Arguments: []byte(`{"amount":5,"to":"Ann"}`)}
+		c.LastAlike = &gate.SimilarCall{ID: "apr_0", At: epoch, Arguments: []byte(`{"amount":5,"to":"Ann"}`)}
 	})
 	c.get("/approvals/apr_2").want(t, http.StatusOK, "The same arguments as in the last approved call like it")
 	c.m.add("apr_4", "refund_payment", `{"amount":5,"password":"new"}`, func(c *gate.Card) {
 		c.Masked = &gate.Masked{Arguments: []byte(`{"amount":5,"password":"••••••••"}`), Places: []string{"password"}}
-		c.LastAlike = &gate.AlikeCall{ID: "apr_0", At: epoch, Arguments: c.Masked.Arguments}
+		c.LastAlike = &gate.SimilarCall{ID: "apr_0", At: epoch, Arguments: c.Masked.Arguments}
 	})
 	unknown := c.get("/approvals/apr_4")
 	unknown.want(t, http.StatusOK, "No difference but in masked values, which are not compared")
@@ -153,7 +153,7 @@ func TestACardComparesWithTheLastOneLikeIt(t *testing.T) {
 	for i := range 3000 {
 		fmt.Fprintf(&many, `,"m%d":"aɡaɡaɡaɡ"`, i)
 	}
-	c.m.add("apr_3", "refund_payment", "{"+many.String()[1:]+"}", func(c *gate.Card) { c.Former = []byte(`{}`); c.LastAlike = &gate.AlikeCall{Arguments: []byte(`{}`)} })
+	c.m.add("apr_3", "refund_payment", "{"+many.String()[1:]+"}", func(c *gate.Card) { c.Former = []byte(`{}`); c.LastAlike = &gate.SimilarCall{Arguments: []byte(`{}`)} })
 	if page := c.get("/approvals/apr_3"); strings.Count(page.body, "looks like “g”") > 2000 || !strings.Contains(page.body, "Not all of it is shown here.") {
 		t.Errorf("%d marks are spelt out", strings.Count(page.body, "looks like “g”"))
 	}

@@ -116,13 +116,13 @@ func openTasks(c gate.Card, p engine.Person, name func(string) string) views.Ope
 	var v views.OpenTasks
 	if a.Status.Terminal() {
 		v.Reconcile = gate.MayReconcile(p, a)
-		v.Afterwards = c.Afterwards != nil && c.Afterwards.DoneAt == nil && gate.MayReviewAfterwards(p, a)
+		v.BreakGlassReview = c.BreakGlassReview != nil && c.BreakGlassReview.DoneAt == nil && gate.MayReviewBreakGlass(p, a)
 		return v
 	}
 	if over(a) || a.State.Stage >= len(a.Plan.Requirements) {
 		return v
 	}
-	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind.Traits().Giver {
+	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind.Traits().Discharger {
 	case engine.Accountable:
 		if slices.Contains(a.Plan.Accountable, p.Identity) {
 			v.StepUp = &views.StepUp{Purpose: identity.ForApproval, BoundTo: proofBinding(a.ID, a.Call.Digest)}

@@ -360,7 +360,7 @@ func TestBulkOfSession(t *testing.T) {
 func TestReconciledIsTold(t *testing.T) {
 	c := gate.Card{Reconciled: &store.Reconciliation{PersonID: "usr_a", Outcome: approval.Succeeded, At: epoch}}
 	got := followUp(c, func(string) string { return "Ada" })
-	if len(got.Remarks) != 1 || got.Remarks[0].What != "found out that the call succeeded" || got.ReviewOwed {
+	if len(got.Remarks) != 1 || got.Remarks[0].What != "found out that the call succeeded" || got.AwaitsReview {
 		t.Errorf("got %+v", got)
 	}
 }

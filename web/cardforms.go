@@ -18,7 +18,7 @@ var offered = map[string]func(views.Approval) bool{
 	"information":    func(v views.Approval) bool { return v.Tasks.Question != nil },
 	"ticket":         func(v views.Approval) bool { return v.Tasks.Ticket != nil },
 	"reconciliation": func(v views.Approval) bool { return v.Tasks.Reconcile },
-	"afterwards":     func(v views.Approval) bool { return v.Tasks.Afterwards },
+	"afterwards":     func(v views.Approval) bool { return v.Tasks.BreakGlassReview },
 }
 
 // form shows one of the card's forms on a page of its own, where without script nothing
@@ -37,7 +37,7 @@ func (h *cardHandler) form(form string, has func(views.Approval) bool) handler {
 			http.Redirect(w, r, cardURL(id), http.StatusSeeOther)
 			return nil
 		}
-		v.Apart, v.Kept = true, h.site.kept(r, p, id)
+		v.Apart, v.Drafts = true, h.site.draftsOf(r, p, id)
 		v.Frame = h.site.frame(p, views.Visible(v.Tool), "")
 		if !found.Now.IsZero() {
 			v.Now = found.Now

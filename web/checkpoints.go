@@ -20,7 +20,7 @@ const checkpointsPage = 50
 
 // Checkpoints is what the page of checkpoints needs of the log.
 type Checkpoints interface {
-	Standing(ctx context.Context) (auditlog.Standing, error)
+	Standing(ctx context.Context) (auditlog.Status, error)
 	// Checkpoints lists checkpoints, newest first, below a size; 0 for all.
 	Checkpoints(ctx context.Context, below int64, limit int) ([]auditlog.Checkpoint, error)
 }
@@ -79,9 +79,9 @@ func (h *checkpointHandler) show(w http.ResponseWriter, r *http.Request, p engin
 
 // readFloor reads the checkpoint that is kept outside the database, and returns what
 // says how the log stands to it.
-func (h *checkpointHandler) readFloor(r *http.Request) func(auditlog.Standing) views.LogState {
-	says := func(code, words string) func(auditlog.Standing) views.LogState {
-		return func(auditlog.Standing) views.LogState { return views.LogState{Code: code, Words: words} }
+func (h *checkpointHandler) readFloor(r *http.Request) func(auditlog.Status) views.LogState {
+	says := func(code, words string) func(auditlog.Status) views.LogState {
+		return func(auditlog.Status) views.LogState { return views.LogState{Code: code, Words: words} }
 	}
 	if h.floor == nil {
 		return says("none", "This process does not know of a checkpoint kept outside the database (log_floor_file). With one, a database that was restored from an older copy is found out at the start.")
@@ -94,12 +94,12 @@ func (h *checkpointHandler) readFloor(r *http.Request) func(auditlog.Standing) v
 	if kept == nil {
 		return says("none", "Nothing is kept outside the database yet: it begins with the next checkpoint.")
 	}
-	return func(s auditlog.Standing) views.LogState { return floorWords(kept, s) }
+	return func(s auditlog.Status) views.LogState { return floorWords(kept, s) }
 }
 
 // floorWords says how the log stands to a checkpoint that is kept outside the
 // database.
-func floorWords(kept []byte, s auditlog.Standing) views.LogState {
+func floorWords(kept []byte, s auditlog.Status) views.LogState {
 	text, _, _ := strings.Cut(string(kept), "\n\n")
 	known, err := audit.ParseCheckpoint(text + "\n")
 	switch {
@@ -127,7 +127,7 @@ func checkpointRow(c auditlog.Checkpoint) views.Checkpoint {
 }
 
 // logStateWords says how the log stands.
-func logStateWords(s auditlog.Standing) views.LogState {
+func logStateWords(s auditlog.Status) views.LogState {
 	switch {
 	case s.Waiting == 0 && s.Size == 0:
 		return views.LogState{Code: "empty", Words: "The log is empty: nothing has happened yet."}

@@ -67,7 +67,7 @@ func (h *componentHandler) show(w http.ResponseWriter, r *http.Request, p engine
 	v.Forms, v.Call.Arguments.Tree = layOut([]byte(sampleAfter), views.NewBudget())
 	v.Call.Frame, v.Call.Stages = frame, []views.Stage{{}}
 	v.Call.Arguments.Code, v.Call.Warnings = code, views.JSON([]byte(`{"memo":"`+v.Deceptive+`"}`)).Warnings
-	v.Call.Sum = views.Sum{
+	v.Call.Sum = views.CallSummary{
 		Amount: "1,250.00 EUR", Environment: "prod", Asked: now.Add(-20 * time.Minute), Why: "You are a finance-approver.",
 		Flags: []string{"First call for this payee"}, Alike: "12 approved, 1 denied in 30 days",
 	}

@@ -137,7 +137,7 @@ func sendsOnce(t *testing.T, page string) {
 			}
 			sent.Add(name, attribute(n, "value"))
 		}
-		if err := saidOnce(sent); err != nil {
+		if err := refuseRepeated(sent); err != nil {
 			t.Errorf("the form to %s: %v", attribute(form, "action"), err)
 		}
 	}

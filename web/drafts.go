@@ -20,8 +20,8 @@ import (
 type Drafts interface {
 	// Keep keeps a form's fields in place of those before; nothing takes them away.
 	Keep(ctx context.Context, p engine.Person, id, form string, fields url.Values) error
-	// Kept is what the person has written about the approval, by form.
-	Kept(ctx context.Context, p engine.Person, id string) (map[string]url.Values, error)
+	// OfApproval is what the person has written about the approval, by form.
+	OfApproval(ctx context.Context, p engine.Person, id string) (map[string]url.Values, error)
 	// Drop takes away what was kept of a form.
 	Drop(ctx context.Context, p engine.Person, id, form string) error
 }
@@ -144,13 +144,13 @@ func (a *answered) WriteHeader(status int) {
 
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// kept is what the person has written about an approval and not sent. Without it the
+// draftsOf is what the person has written about an approval and not sent. Without it the
 // page is as good as ever, so that an outage of it is none of the page.
-func (s *site) kept(r *http.Request, p engine.Person, id string) views.Kept {
+func (s *site) draftsOf(r *http.Request, p engine.Person, id string) views.Drafts {
 	if s.drafts == nil {
 		return nil
 	}
-	kept, err := s.drafts.Kept(r.Context(), p, id)
+	kept, err := s.drafts.OfApproval(r.Context(), p, id)
 	if err != nil {
 		s.logger.WarnContext(r.Context(), "drafts not read", "approval", id, "error", err)
 	}
@@ -181,13 +181,13 @@ func (h *draftHandler) keep(w http.ResponseWriter, r *http.Request, p engine.Per
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	http.Redirect(w, r, onward(id, r.URL.Query().Get("then")), http.StatusSeeOther)
+	http.Redirect(w, r, nextAfterDraft(id, r.URL.Query().Get("then")), http.StatusSeeOther)
 	return nil
 }
 
-// onward is where a card's link leads that has kept what was written: the card itself, where
+// nextAfterDraft is where a card's link leads that has kept what was written: the card itself, where
 // it names nothing else that a card leads to.
-func onward(id, then string) string {
+func nextAfterDraft(id, then string) string {
 	switch then {
 	case "edit", "grant", "answer":
 		return cardURL(id) + "/" + then

@@ -26,7 +26,7 @@ func (d fakeDrafts) Keep(_ context.Context, p engine.Person, id, form string, fi
 	return nil
 }
 
-func (d fakeDrafts) Kept(_ context.Context, p engine.Person, id string) (map[string]url.Values, error) {
+func (d fakeDrafts) OfApproval(_ context.Context, p engine.Person, id string) (map[string]url.Values, error) {
 	kept := map[string]url.Values{}
 	for form := range draftFields {
 		if fields := d[p.ID+" "+id+" "+form]; fields != nil {

@@ -118,7 +118,7 @@ func (h *editHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pers
 		return err
 	}
 	v := e.page(e.current)
-	if kept := h.site.kept(r, p, v.ID)["edit"]; kept != nil {
+	if kept := h.site.draftsOf(r, p, v.ID)["edit"]; kept != nil {
 		v = e.again(kept)
 	}
 	return h.render(w, r, p, http.StatusOK, v)

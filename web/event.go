@@ -17,7 +17,7 @@ import (
 // Events reads single events of the log.
 type Events interface {
 	Event(ctx context.Context, id string) (audit.Record, error)
-	Standing(ctx context.Context) (auditlog.Standing, error)
+	Standing(ctx context.Context) (auditlog.Status, error)
 }
 
 // eventHandler serves the page of one event, and its document.

@@ -122,7 +122,7 @@ func (m *fakeGate) BreakGlass(_ context.Context, s gate.Contribution, alone bool
 	}
 	a, err := m.contribute(s, engine.Broken, f)
 	if err == nil && a.State.Owed {
-		m.cards[s.ApprovalID].Afterwards = &store.Afterwards{OwedAt: m.now()}
+		m.cards[s.ApprovalID].BreakGlassReview = &store.BreakGlassReview{DueSince: m.now()}
 	}
 	return a, err
 }
@@ -173,19 +173,19 @@ func (m *fakeGate) Reconcile(_ context.Context, s gate.Contribution, outcome app
 	if outcome != approval.Succeeded && outcome != approval.Failed {
 		return c.Approval, &access.Refusal{Kind: access.Invalid, Code: "outcome", Detail: "Say that the call succeeded, or that it failed."}
 	}
-	c.Reconciled = &store.Reconciliation{PersonID: s.Person.ID, Outcome: outcome, Words: store.Words{Comment: s.Comment}, At: m.now()}
+	c.Reconciled = &store.Reconciliation{PersonID: s.Person.ID, Outcome: outcome, SaltedComment: store.SaltedComment{Comment: s.Comment}, At: m.now()}
 	c.Approval.Execution = outcome
 	return c.Approval, nil
 }
 
-func (m *fakeGate) ReviewAfterwards(_ context.Context, s gate.Contribution, justified bool, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) ReviewBreakGlass(_ context.Context, s gate.Contribution, justified bool, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, now := m.cards[s.ApprovalID], m.now()
-	if !gate.MayReviewAfterwards(s.Person, c.Approval) || c.Afterwards == nil || c.Afterwards.DoneAt != nil {
+	if !gate.MayReviewBreakGlass(s.Person, c.Approval) || c.BreakGlassReview == nil || c.BreakGlassReview.DoneAt != nil {
 		return c.Approval, &access.Refusal{Kind: access.Forbidden, Code: "self_review", Detail: "Somebody else has to look at it."}
 	}
-	c.Afterwards.PersonID, c.Afterwards.Justified, c.Afterwards.Comment, c.Afterwards.DoneAt = s.Person.ID, justified, s.Comment, &now
+	c.BreakGlassReview.PersonID, c.BreakGlassReview.Justified, c.BreakGlassReview.Comment, c.BreakGlassReview.DoneAt = s.Person.ID, justified, s.Comment, &now
 	return c.Approval, nil
 }
 
@@ -197,7 +197,7 @@ func (m *fakeGate) Tasks(_ context.Context, p engine.Person) (gate.Tasks, error)
 		switch a := c.Approval; {
 		case gate.MayReconcile(p, a):
 			e.Unknown = append(e.Unknown, a)
-		case c.Afterwards != nil && c.Afterwards.DoneAt == nil && gate.MayReviewAfterwards(p, a):
+		case c.BreakGlassReview != nil && c.BreakGlassReview.DoneAt == nil && gate.MayReviewBreakGlass(p, a):
 			e.Reviews = append(e.Reviews, a)
 		case gate.AwaitsRequester(p, a):
 			e.Mine = append(e.Mine, a)

@@ -117,15 +117,15 @@ func (l *fakeLog) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return some, nil
 }
 
-func (l *fakeLog) Search(_ context.Context, f auditlog.EventFilter, limit int) (auditlog.Found, error) {
+func (l *fakeLog) Search(_ context.Context, f auditlog.EventFilter, limit int) (auditlog.SearchResult, error) {
 	if l.broken != nil {
-		return auditlog.Found{}, l.broken
+		return auditlog.SearchResult{}, l.broken
 	}
 	records := slices.Clone(l.records)
 	if f.Newest {
 		slices.Reverse(records)
 	}
-	var found auditlog.Found
+	var found auditlog.SearchResult
 	for _, r := range records {
 		beyond := f.Newest && f.After > 0 && r.Seq() >= f.After || !f.Newest && r.Seq() <= f.After
 		if beyond {
@@ -168,8 +168,8 @@ func (l *fakeLog) EventAt(_ context.Context, seq int64) (audit.Record, error) {
 	return l.records[seq-1], l.broken
 }
 
-func (l *fakeLog) Standing(context.Context) (auditlog.Standing, error) {
-	s := auditlog.Standing{Size: int64(len(l.records)), MovedAt: epoch, Now: epoch.Add(time.Hour), Waiting: l.waiting}
+func (l *fakeLog) Standing(context.Context) (auditlog.Status, error) {
+	s := auditlog.Status{Size: int64(len(l.records)), MovedAt: epoch, Now: epoch.Add(time.Hour), Waiting: l.waiting}
 	if l.waiting > 0 {
 		s.Oldest = epoch.Add(50 * time.Minute)
 	}

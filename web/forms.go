@@ -69,15 +69,15 @@ func readFormOf(w http.ResponseWriter, r *http.Request, limit int64) error {
 			}
 		}
 	}
-	return saidOnce(r.PostForm)
+	return refuseRepeated(r.PostForm)
 }
 
 // lists are the fields that a form may have several times.
 var lists = []string{"acknowledged", "form", "id", "line", "roles", "shown", "tell"}
 
-// saidOnce refuses a form that has a field twice which is no list: whoever reads it first or
+// refuseRepeated refuses a form that has a field twice which is no list: whoever reads it first or
 // last reads two decisions. Of a call's arguments the form itself says which are lists.
-func saidOnce(posted url.Values) error {
+func refuseRepeated(posted url.Values) error {
 	for _, name := range slices.Sorted(maps.Keys(posted)) {
 		if len(posted[name]) > 1 && !slices.Contains(lists, name) && !strings.Contains(name, argumentField) {
 			return &access.Refusal{Kind: access.Invalid, Code: "field_twice", Detail: "The form has the field “" + views.Visible(name) + "” more than once, and it is no list. Nothing was done. Open the page again."}

@@ -137,7 +137,7 @@ func TestInboxRows(t *testing.T) {
 	if row = inboxRow(asked, one, gate.Stakes{Sentence: stakes.Sentence{Amount: "1,250.00 EUR"}}, func(string) string { return "" }); strings.Join(row.Amounts, "; ") != "1,250.00 EUR" || row.Before != "" {
 		t.Errorf("amounts %q, before %q", row.Amounts, row.Before)
 	}
-	for n, want := range map[gate.Alike]string{
+	for n, want := range map[gate.DecisionCounts]string{
 		{}: "", {Approved: 1}: "The only one of this agent and tool was approved", {Denied: 1}: "The only one of this agent and tool was denied", {Approved: 15}: "Last 15 of this agent and tool: all approved",
 		{Denied: 2}: "! Last 2 of this agent and tool: all denied", {Approved: 12, Denied: 1}: "Last 13 of this agent and tool: 12 approved, 1 denied", {Approved: 1, Denied: 2}: "! Last 3 of this agent and tool: 1 approved, 2 denied",
 		{Approved: 2, Denied: 2}: "Last 4 of this agent and tool: 2 approved, 2 denied",

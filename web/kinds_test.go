@@ -17,7 +17,7 @@ func TestWhatIsWantedCanBeGiven(t *testing.T) {
 	owner := engine.Person{ID: "usr_1", Identity: "owner"}
 	for _, k := range engine.Kinds() {
 		req := engine.Requirement{Kind: k, Role: "ops", Needed: 1}
-		if k.Traits().Giver == engine.Requester {
+		if k.Traits().Discharger == engine.Requester {
 			req.Form = []byte(`{"type":"object"}`)
 		}
 		a := approval.Approval{ID: "apr_1", Status: approval.Pending, Plan: approval.Plan{

@@ -45,8 +45,8 @@ func wholeOf(v views.ListReport, past bool) views.ReportLink {
 	return views.ReportLink{}
 }
 
-// hall is the page from which each report is reached.
-func (h *reportHandler) hall(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+// overview is the page from which each report is reached.
+func (h *reportHandler) overview(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	v := views.ReportHall{Frame: h.site.frame(p, "Reports", "audit"), Others: otherReports}
 	for _, l := range report.Lists() {
 		v.Lists = append(v.Lists, views.ReportLink{Title: l.Title, Asks: l.Asks, URL: "/audit/reports/" + l.Name})

@@ -13,7 +13,7 @@ import (
 // Outcomes takes what people say of a call after its approval has ended.
 type Outcomes interface {
 	Reconcile(ctx context.Context, s gate.Contribution, outcome approval.Execution, once *access.Once[approval.Approval]) (approval.Approval, error)
-	ReviewAfterwards(ctx context.Context, s gate.Contribution, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error)
+	ReviewBreakGlass(ctx context.Context, s gate.Contribution, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error)
 }
 
 // outcomeHandler takes what became of a call, and the review of a broken glass.
@@ -24,7 +24,7 @@ type outcomeHandler struct {
 
 func (h *outcomeHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /approvals/{id}/reconciliation", h.site.contribute("reconciled", h.reconcile))
-	mux.HandleFunc("POST /approvals/{id}/afterwards", h.site.contribute("reviewed", h.reviewAfterwards))
+	mux.HandleFunc("POST /approvals/{id}/afterwards", h.site.contribute("reviewed", h.reviewBreakGlass))
 }
 
 func (h *outcomeHandler) reconcile(ctx context.Context, s gate.Contribution, form url.Values) error {
@@ -32,11 +32,11 @@ func (h *outcomeHandler) reconcile(ctx context.Context, s gate.Contribution, for
 	return err
 }
 
-func (h *outcomeHandler) reviewAfterwards(ctx context.Context, s gate.Contribution, form url.Values) error {
+func (h *outcomeHandler) reviewBreakGlass(ctx context.Context, s gate.Contribution, form url.Values) error {
 	justified := form.Get("justified") == "yes"
 	if !justified && form.Get("justified") != "no" {
 		return invalid("incomplete_form", "Say whether it was justified.")
 	}
-	_, err := h.outcomes.ReviewAfterwards(ctx, s, justified, nil)
+	_, err := h.outcomes.ReviewBreakGlass(ctx, s, justified, nil)
 	return err
 }

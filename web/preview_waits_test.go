@@ -83,7 +83,7 @@ func previewWaits(m *fakeGate, start time.Time, at func(*gate.Card, time.Duratio
 			grace, graces := by("grace", approval.BreakGlassRole)
 			tell(c, engine.Broken, approval.Fact{Kind: approval.BreakGlass, Yes: true, Actor: grace, Voter: graces, Comment: "The ledger is on fire, and nobody of finance answers.", Details: approval.Details{Alone: true, Proof: &approval.Proof{Method: "passkey", At: start.Add(-time.Minute)}}})
 			if id == "apr_broken" {
-				c.Afterwards = &store.Afterwards{OwedAt: start}
+				c.BreakGlassReview = &store.BreakGlassReview{DueSince: start}
 			}
 			if id == "apr_stale" {
 				c.Approval.Successor = "apr_transfer"

@@ -49,7 +49,7 @@ func (h *reportHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /audit/reviewers", h.site.forAuditors(h.site.reports(h.reviewers)))
 	mux.HandleFunc("GET /audit/claims", h.site.forAuditors(h.site.reports(h.claims)))
 	mux.HandleFunc("GET /audit/statistics", h.site.forAuditors(h.site.reports(h.statistics)))
-	mux.HandleFunc("GET /audit/reports", h.site.forAuditors(h.hall))
+	mux.HandleFunc("GET /audit/reports", h.site.forAuditors(h.overview))
 	mux.HandleFunc("GET /audit/reports/{name}", h.site.forAuditors(h.site.reports(h.list)))
 	mux.HandleFunc("POST /audit/reports/{name}/export", h.site.forAuditors(h.site.reports(h.listFile)))
 }

@@ -155,7 +155,7 @@ func (h *retentionHandler) dueRow(d admin.Due, minimum time.Duration, name func(
 		row.At = d.EndedAt.Add(max(h.keepFor, minimum))
 	}
 	if d.Why != "" && d.Why != "recent" {
-		row.Kept = admin.NotErasableText(admin.CoversApproval, d.Why)
+		row.NotErasable = admin.NotErasableText(admin.CoversApproval, d.Why)
 	}
 	return row
 }

@@ -24,7 +24,7 @@ func ruleChange(v *views.Approval, c gate.Card) {
 		return
 	}
 	v.Changes = change.What()
-	v.Asker.Author = cmp.Or(change.Author, "nobody is known to have written it, so one person more decides")
+	v.Requester.Author = cmp.Or(change.Author, "nobody is known to have written it, so one person more decides")
 	v.Agent = "Somebody"
 	if name, _, named := strings.Cut(change.Author, " <"); named {
 		v.Agent = name

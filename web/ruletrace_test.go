@@ -75,7 +75,7 @@ func TestRulesWithoutANumber(t *testing.T) {
 
 // TestRuleTraceSummary: one line says what decided.
 func TestRuleTraceSummary(t *testing.T) {
-	step := func(id string, held policy.Held) policy.Step {
+	step := func(id string, held policy.StepResult) policy.Step {
 		return policy.Step{Rule: policy.Rule{ID: id}, Held: held}
 	}
 	for _, tt := range []struct {

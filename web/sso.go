@@ -27,7 +27,7 @@ type SSO interface {
 	// next. With a person it is for a proof that they are there.
 	Begin(ctx context.Context, provider, next string, p engine.Person, remote string) (to, cookie string, err error)
 	// Finish checks what a provider answers. p is the person of the session, if any.
-	Finish(ctx context.Context, provider, cookie string, answer url.Values, p engine.Person, remote string) (identity.Arrived, error)
+	Finish(ctx context.Context, provider, cookie string, answer url.Values, p engine.Person, remote string) (identity.SSOSignIn, error)
 	// SignOut returns where a browser goes to sign out at the provider, "" for nowhere.
 	SignOut(ctx context.Context, provider string) string
 }

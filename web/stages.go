@@ -132,8 +132,8 @@ func followUp(c gate.Card, name func(string) string) views.FollowUp {
 		}
 		v.Remarks = append(v.Remarks, views.Moment{At: r.At, Who: name(r.PersonID), What: what, Comment: r.Comment})
 	}
-	if w := c.Afterwards; w != nil {
-		if v.ReviewOwed = w.DoneAt == nil; !v.ReviewOwed {
+	if w := c.BreakGlassReview; w != nil {
+		if v.AwaitsReview = w.DoneAt == nil; !v.AwaitsReview {
 			what := "says that breaking the glass was justified"
 			if !w.Justified {
 				what = "says that breaking the glass was not justified"

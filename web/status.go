@@ -42,7 +42,7 @@ func sentence(a approval.Approval, name func(string) string) string {
 			return "Needs " + views.Visible(rolesOf(req)) + "."
 		case kind.VotesCount && req.Role != "":
 			return "Needs " + views.Plural(left, "more person", "more people") + " with the role " + views.Visible(rolesOf(req)) + "."
-		case kind.Giver == engine.Tracker && a.State.Ticket != nil && a.State.Checked == nil:
+		case kind.Discharger == engine.Tracker && a.State.Ticket != nil && a.State.Checked == nil:
 			return "A ticket is attached; its tracker is being asked."
 		case kind.Waits != "":
 			return kind.Waits
@@ -64,12 +64,12 @@ func ending(a approval.Approval, name func(string) string) string {
 	switch a.Status {
 	case approval.Approved:
 		if a.State.Broken {
-			return "the glass was broken by " + list(saidYes(a, name, approval.BreakGlass))
+			return "the glass was broken by " + list(confirmers(a, name, approval.BreakGlass))
 		}
 		if len(a.Plan.Requirements) == 0 {
 			return "accepted when it was proposed"
 		}
-		who := saidYes(a, name, approval.Vote)
+		who := confirmers(a, name, approval.Vote)
 		if len(who) == 0 {
 			return "everything needed was there"
 		}
@@ -95,8 +95,8 @@ func ending(a approval.Approval, name func(string) string) string {
 	return string(a.Status)
 }
 
-// saidYes are the names of those whose yes of this kind was about the call as it is.
-func saidYes(a approval.Approval, name func(string) string, kind approval.FactKind) []string {
+// confirmers are the names of those whose yes of this kind was about the call as it is.
+func confirmers(a approval.Approval, name func(string) string, kind approval.FactKind) []string {
 	var who []string
 	for _, f := range factsInOrder(a.Facts) {
 		n := name(f.Actor.ID)

@@ -61,8 +61,8 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 			describeExecution(&m, e, c, agent)
 		case engine.Afterward:
 			m.What, m.Detail = "looked at it afterwards", reasonMessages(e)
-			if c.Afterwards != nil {
-				m.Comment = c.Afterwards.Comment
+			if c.BreakGlassReview != nil {
+				m.Comment = c.BreakGlassReview.Comment
 			}
 		case engine.Erased:
 			m.What = "erased what the call was about, and what people wrote"
@@ -116,7 +116,7 @@ func changeMoment(m *views.Moment, e engine.Event, c gate.Card) {
 // describeFact says in words what somebody contributed.
 func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
 	m.What, m.Comment = f.Statement().Timeline, f.Comment
-	if f.Kind == approval.Vote || f.Kind == approval.BreakGlass || f.Giver() != "" {
+	if f.Kind == approval.Vote || f.Kind == approval.BreakGlass || f.Discharger() != "" {
 		m.Kind = yesNo(f.Yes)
 	}
 	if len(f.Via) > 0 {

@@ -81,7 +81,7 @@ func drain(changed workflow.ReceiveChannel) {
 // Approval sees one approval through to its end.
 func Approval(ctx workflow.Context, in ApprovalInput) error {
 	changed := workflow.GetSignalChannel(ctx, ChangedSignal)
-	tickets := &lookout{input: CheckTicketInput(in)}
+	tickets := &ticketPoller{input: CheckTicketInput(in)}
 	locally := workflow.GetVersion(ctx, "settle-locally", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 	for range roundsPerRun {
 		drain(changed)
@@ -99,7 +99,7 @@ func Approval(ctx workflow.Context, in ApprovalInput) error {
 			AddReceive(changed, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil) }).
 			AddFuture(workflow.NewTimer(timerCtx, wake), func(workflow.Future) {})
 		if tickets.answer != nil {
-			next.AddFuture(tickets.answer, func(workflow.Future) { tickets.looked(ctx) })
+			next.AddFuture(tickets.answer, func(workflow.Future) { tickets.checked(ctx) })
 		}
 		next.Select(ctx)
 		cancel()

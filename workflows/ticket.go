@@ -24,11 +24,11 @@ type CheckTicketResult struct {
 // a row at it; the last one stands for all that follow.
 var patience = [...]time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute}
 
-// lookout sees to it that a ticket's tracker is asked until it answers: one look
+// ticketPoller sees to it that a ticket's tracker is asked until it answers: one look
 // at a time, in the background, so that neither deadlines nor signals wait for a
 // tracker. A new ticket is looked at at once; the same one not before its time,
 // however often the workflow is woken.
-type lookout struct {
+type ticketPoller struct {
 	input  CheckTicketInput
 	ticket int64     // which one was looked at last
 	looks  int       // how often
@@ -39,7 +39,7 @@ type lookout struct {
 
 // look begins a look at the ticket if it is time for one, and returns when to
 // wake at the latest.
-func (l *lookout) look(ctx workflow.Context, settled SettleResult) time.Duration {
+func (l *ticketPoller) look(ctx workflow.Context, settled SettleResult) time.Duration {
 	wake := max(settled.WakeIn, minWake)
 	if !settled.CheckTicket || l.answer != nil {
 		return wake
@@ -54,9 +54,9 @@ func (l *lookout) look(ctx workflow.Context, settled SettleResult) time.Duration
 	return wake
 }
 
-// looked takes the answer. Whatever it was, Settle says whether the ticket has to
+// checked takes the answer. Whatever it was, Settle says whether the ticket has to
 // be looked at again: an answer that was lost on its way is in the database.
-func (l *lookout) looked(ctx workflow.Context) {
+func (l *ticketPoller) checked(ctx workflow.Context) {
 	var result CheckTicketResult
 	err := l.answer.Get(ctx, &result)
 	if err != nil {

@@ -81,9 +81,9 @@ func (t *Tools) await(ctx context.Context, r request) (result, error) {
 		r.caller.show(r.session, waiting)
 		defer r.tellWaiting(ctx, waiting.Links.Review, wait)()
 	}
-	for left := time.Until(until); waiting.Status == "pending" && left > 0 && r.caller.patient.Err() == nil; left = time.Until(until) {
+	for left := time.Until(until); waiting.Status == "pending" && left > 0 && r.caller.waiting.Err() == nil; left = time.Until(until) {
 		next, err := t.hold(ctx, r, path, left, a.header.Get("ETag"))
-		if err != nil && ctx.Err() == nil && r.caller.patient.Err() != nil {
+		if err != nil && ctx.Err() == nil && r.caller.waiting.Err() != nil {
 			break // nobody will wait any more: it is answered as it was last seen
 		}
 		if err != nil {
@@ -108,7 +108,7 @@ func (t *Tools) await(ctx context.Context, r request) (result, error) {
 func (t *Tools) hold(ctx context.Context, r request, path string, left time.Duration, seen string) (answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(r.caller.patient, cancel)()
+	defer context.AfterFunc(r.caller.waiting, cancel)()
 	seconds := int(math.Ceil(left.Seconds()))
 	return t.ask(ctx, r, http.MethodGet, path+"?wait="+strconv.Itoa(seconds), nil, left, "If-None-Match", seen)
 }

@@ -152,7 +152,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		in.Body = http.NoBody
 	}
 	in.Host, in.RequestURI, in.RemoteAddr = r.URL.Host, r.URL.RequestURI(), "in-process"
-	w := &memory{header: http.Header{}}
+	w := &responseRecorder{header: http.Header{}}
 	p.handler.ServeHTTP(w, in)
 	if err := r.Context().Err(); err != nil && w.status == 0 {
 		return nil, err // the handler saw that nobody listens
@@ -164,25 +164,25 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// memory keeps an answer.
-type memory struct {
+// responseRecorder keeps an answer.
+type responseRecorder struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
 // Header is the answer's header.
-func (m *memory) Header() http.Header { return m.header }
+func (m *responseRecorder) Header() http.Header { return m.header }
 
 // WriteHeader sets the status; the first one counts.
-func (m *memory) WriteHeader(status int) {
+func (m *responseRecorder) WriteHeader(status int) {
 	if m.status == 0 {
 		m.status = status
 	}
 }
 
 // Write adds to the body.
-func (m *memory) Write(data []byte) (int, error) {
+func (m *responseRecorder) Write(data []byte) (int, error) {
 	m.WriteHeader(http.StatusOK)
 	return m.body.Write(data)
 }

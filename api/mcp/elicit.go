@@ -26,7 +26,7 @@ func (c caller) show(session *sdk.ServerSession, w *waiting) {
 	if c.links.open[w.ID] != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(c.gone)
+	ctx, cancel := context.WithCancel(c.connected)
 	c.links.open[w.ID] = cancel
 	go func() {
 		_, _ = session.Elicit(ctx, &sdk.ElicitParams{ // whatever the answer is

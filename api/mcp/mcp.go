@@ -61,7 +61,7 @@ func New(cfg Config) (*Tools, error) {
 		// The tools never change while the program runs, and nothing is logged to clients.
 		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}},
 	)
-	offered, err := offers()
+	offered, err := toolDefinitions()
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +75,11 @@ func New(cfg Config) (*Tools, error) {
 type caller struct {
 	authorization string
 	requestID     string
-	// gone ends when nobody listens any more: then everything stops.
-	gone context.Context //nolint:containedctx // the SDK hands on a context's values, not its end
-	// patient ends when nobody will wait for people any more: then what waits
+	// connected ends when nobody listens any more: then everything stops.
+	connected context.Context //nolint:containedctx // the SDK hands on a context's values, not its end
+	// waiting ends when nobody will wait for people any more: then what waits
 	// answers as things stand.
-	patient context.Context //nolint:containedctx // as above
+	waiting context.Context //nolint:containedctx // as above
 	once    bool            // one answer is all that there is time for
 	links   *links          // that the client was asked to show; nil where it is asked nothing
 }
@@ -108,8 +108,8 @@ func (t *Tools) Handler() http.Handler {
 		plain.ServeHTTP(w, r)
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := caller{authorization: r.Header.Get("Authorization"), requestID: api.RequestID(r.Context()), gone: r.Context(), patient: r.Context(), once: true}
-		protected.ServeHTTP(unstored{w}, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+		who := caller{authorization: r.Header.Get("Authorization"), requestID: api.RequestID(r.Context()), connected: r.Context(), waiting: r.Context(), once: true}
+		protected.ServeHTTP(noStore{w}, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
 }
 
@@ -126,24 +126,24 @@ func (t *Tools) streamable(document bool) http.Handler {
 	})
 }
 
-// unstored keeps answers, which may hold a token, out of every cache; the SDK
+// noStore keeps answers, which may hold a token, out of every cache; the SDK
 // would only have caches ask again.
-type unstored struct{ http.ResponseWriter }
+type noStore struct{ http.ResponseWriter }
 
 // WriteHeader forbids storing, at the last moment.
-func (u unstored) WriteHeader(status int) {
+func (u noStore) WriteHeader(status int) {
 	u.Header().Set("Cache-Control", "no-store")
 	u.ResponseWriter.WriteHeader(status)
 }
 
 // Write does so too, where no status was set.
-func (u unstored) Write(data []byte) (int, error) {
+func (u noStore) Write(data []byte) (int, error) {
 	u.Header().Set("Cache-Control", "no-store")
 	return u.ResponseWriter.Write(data)
 }
 
 // Unwrap lets http.ResponseController reach what is below.
-func (u unstored) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+func (u noStore) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
 // Serve serves one client that writes lines to in and reads lines from out,
 // under the API key given, until in ends or ctx does; neither is an error. The
@@ -151,7 +151,7 @@ func (u unstored) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 func (t *Tools) Serve(ctx context.Context, key string, in io.Reader, out io.Writer) error {
 	patient, hurry := context.WithCancel(ctx)
 	defer hurry()
-	who := caller{authorization: "Bearer " + key, gone: ctx, patient: patient, links: &links{open: map[string]context.CancelFunc{}}}
+	who := caller{authorization: "Bearer " + key, connected: ctx, waiting: patient, links: &links{open: map[string]context.CancelFunc{}}}
 	err := t.server.Run(context.WithValue(ctx, callerKey{}, who), newLines(in, out, hurry))
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
@@ -159,8 +159,8 @@ func (t *Tools) Serve(ctx context.Context, key string, in io.Reader, out io.Writ
 	return err
 }
 
-// offer is a tool and what it does.
-type offer struct {
+// toolDefinition is a tool and what it does.
+type toolDefinition struct {
 	tool *sdk.Tool
 	run  func(*Tools, context.Context, request) (result, error)
 }
@@ -181,7 +181,7 @@ type result struct {
 	structured any
 }
 
-func (t *Tools) handler(o offer) sdk.ToolHandler {
+func (t *Tools) handler(o toolDefinition) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (answer *sdk.CallToolResult, err error) {
 		defer func() {
 			// This is no goroutine of net/http's: a panic would end the program.
@@ -196,7 +196,7 @@ func (t *Tools) handler(o offer) sdk.ToolHandler {
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(who.gone, cancel)()
+		defer context.AfterFunc(who.connected, cancel)()
 		req := request{caller: who, arguments: r.Params.Arguments, session: r.Session, tell: teller(r)}
 		if len(req.arguments) == 0 {
 			req.arguments = json.RawMessage(`{}`)

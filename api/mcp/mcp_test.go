@@ -58,8 +58,8 @@ func TestPanicEndsOneCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.WithValue(t.Context(), callerKey{}, caller{gone: t.Context(), patient: t.Context()})
-	for i, o := range must(t, offers) {
+	ctx := context.WithValue(t.Context(), callerKey{}, caller{connected: t.Context(), waiting: t.Context()})
+	for i, o := range must(t, toolDefinitions) {
 		result, err := tools.handler(o)(ctx, &sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{Arguments: json.RawMessage(`{"secret":"canary"}`)}})
 		if err != nil || !result.IsError || !strings.Contains(result.Content[0].(*sdk.TextContent).Text, "nothing has been granted") {
 			t.Errorf("%s: %v %+v", o.tool.Name, err, result)
@@ -76,7 +76,7 @@ func TestNobodyCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range must(t, offers) {
+	for _, o := range must(t, toolDefinitions) {
 		result, err := tools.handler(o)(t.Context(), &sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{}})
 		if err != nil || !result.IsError || !strings.Contains(result.Content[0].(*sdk.TextContent).Text, "(internal)") {
 			t.Errorf("%s: %v %+v", o.tool.Name, err, result)
@@ -108,8 +108,8 @@ func TestStrangeAnswersGrantNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx := context.WithValue(t.Context(), callerKey{}, caller{gone: t.Context(), patient: t.Context()})
-		for _, o := range must(t, offers) {
+		ctx := context.WithValue(t.Context(), callerKey{}, caller{connected: t.Context(), waiting: t.Context()})
+		for _, o := range must(t, toolDefinitions) {
 			arguments := json.RawMessage(`{"approval_id":"apr_a"}`)
 			if o.tool.Name == redeemTool {
 				arguments = json.RawMessage(`{"approval_id":"apr_a","tool_name":"x","arguments":{}}`)
@@ -122,7 +122,7 @@ func TestStrangeAnswersGrantNothing(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, f func() ([]offer, error)) []offer {
+func must(t *testing.T, f func() ([]toolDefinition, error)) []toolDefinition {
 	t.Helper()
 	list, err := f()
 	if err != nil {
@@ -199,8 +199,8 @@ func TestAcceptedCallsSayWhereTheirTokenIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx := context.WithValue(t.Context(), callerKey{}, caller{gone: t.Context(), patient: t.Context()})
-		for _, o := range must(t, offers)[:2] {
+		ctx := context.WithValue(t.Context(), callerKey{}, caller{connected: t.Context(), waiting: t.Context()})
+		for _, o := range must(t, toolDefinitions)[:2] {
 			if schema, _ := json.Marshal(o.tool.InputSchema); !strings.Contains(string(schema), `"want_token":{`) || !strings.Contains(string(schema), `"separate":{`) {
 				t.Errorf("%s does not name the members: %s", o.tool.Name, schema)
 			}

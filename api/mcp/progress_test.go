@@ -43,7 +43,7 @@ func TestProgressIsToldWhileACallWaits(t *testing.T) {
 			io.WriteString(w, pendingApproval)
 		})
 		var told []float64
-		req := request{caller: caller{gone: t.Context(), patient: t.Context()}, tell: func(_ context.Context, p *sdk.ProgressNotificationParams) {
+		req := request{caller: caller{connected: t.Context(), waiting: t.Context()}, tell: func(_ context.Context, p *sdk.ProgressNotificationParams) {
 			told = append(told, p.Progress)
 			if p.Total != 12 || !strings.HasSuffix(p.Message, "/approvals/apr_a") {
 				t.Errorf("%+v", p)

@@ -85,8 +85,8 @@ func TestRedeemPermitsOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx := context.WithValue(t.Context(), callerKey{}, caller{gone: t.Context(), patient: t.Context()})
-		for _, o := range must(t, offers) {
+		ctx := context.WithValue(t.Context(), callerKey{}, caller{connected: t.Context(), waiting: t.Context()})
+		for _, o := range must(t, toolDefinitions) {
 			if o.tool.Name != redeemTool {
 				continue
 			}
@@ -116,7 +116,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		preToolCheckTool: `{"route":"accept","execution_allowed":true,"more":1}`, checkTool: `{"allowed":true,"decision":{"outcome":"ALLOW"},"event":{}}`,
 		redeemTool: `{"run":true,"approval_id":"apr_a","constraints":{},"lease_until":"x"}`,
 	}
-	for _, o := range must(t, offers) {
+	for _, o := range must(t, toolDefinitions) {
 		answer := good[o.tool.Name]
 		if answer == "" {
 			answer = `{"id":"apr_a","status":"pending"}`

@@ -157,7 +157,7 @@ func onBehalf(ctx context.Context) (request, context.Context, context.CancelFunc
 		return request{}, nil, nil, taskError(broken("Nobody is known to have called."))
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(who.gone, cancel)
+	stop := context.AfterFunc(who.connected, cancel)
 	return request{caller: who, arguments: json.RawMessage(`{}`)}, ctx, func() { stop(); cancel() }, nil
 }
 
@@ -224,7 +224,7 @@ func (t *Tools) taskResult(ctx context.Context, session *sdk.ServerSession, id s
 		switch {
 		case w.Status != "pending":
 			return withoutToken(w, done)
-		case r.caller.once || r.caller.patient.Err() != nil || ctx.Err() != nil:
+		case r.caller.once || r.caller.waiting.Err() != nil || ctx.Err() != nil:
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("Nobody has decided within %s: ask for the result again.", wait)}
 		}
 	}
@@ -281,25 +281,25 @@ func withTasks(next sdk.MethodHandler) sdk.MethodHandler {
 		switch a := answer.(type) {
 		case *sdk.InitializeResult:
 			if err == nil && a.ProtocolVersion == tasksVersion {
-				return tasking{a, introduced}, nil
+				return taskAnswer{a, introduced}, nil
 			}
 		case *sdk.ListToolsResult:
 			if err == nil {
-				return tasking{a, listed}, nil
+				return taskAnswer{a, listed}, nil
 			}
 		}
 		return answer, err
 	}
 }
 
-// tasking is an answer of the SDK's with what it has no words for.
-type tasking struct {
+// taskAnswer is an answer of the SDK's with what it has no words for.
+type taskAnswer struct {
 	sdk.Result
 	add func(map[string]json.RawMessage) error
 }
 
 // MarshalJSON writes the answer with that.
-func (t tasking) MarshalJSON() ([]byte, error) {
+func (t taskAnswer) MarshalJSON() ([]byte, error) {
 	data, err := json.Marshal(t.Result)
 	if err != nil {
 		return nil, err

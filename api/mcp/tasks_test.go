@@ -47,7 +47,7 @@ func TestTaskResult(t *testing.T) {
 					}
 					io.WriteString(w, approvedApproval)
 				})
-				ctx := context.WithValue(t.Context(), callerKey{}, caller{gone: t.Context(), patient: t.Context(), once: c.once})
+				ctx := context.WithValue(t.Context(), callerKey{}, caller{connected: t.Context(), waiting: t.Context(), once: c.once})
 				answer, err := tools.taskResult(ctx, nil, "apr_a")
 				var got string
 				if err != nil {
@@ -143,7 +143,7 @@ func TestTaskErrors(t *testing.T) {
 	if _, err := tools.taskResult(t.Context(), nil, "apr_a"); !errors.As(err, &nobody) {
 		t.Errorf("nobody is shown a result: %v", err)
 	}
-	var none sdk.Result = tasking{&sdk.ListToolsResult{}, introduced}
+	var none sdk.Result = taskAnswer{&sdk.ListToolsResult{}, introduced}
 	if _, err := json.Marshal(none); err == nil {
 		t.Error("an answer without capabilities gets some")
 	}

@@ -24,7 +24,7 @@ func (k *Kind) Filter(text string) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := p.either("")
+	root, err := p.or("")
 	if err == nil && p.at < len(p.tokens) {
 		err = invalidFilter("there is more than a filter, from %.100q on", p.next())
 	}
@@ -101,9 +101,9 @@ func (p *parser) take(token string) bool {
 	return false
 }
 
-func (p *parser) either(parent string) (node, error) { return p.joined(parent, "or", p.both) }
+func (p *parser) or(parent string) (node, error) { return p.joined(parent, "or", p.and) }
 
-func (p *parser) both(parent string) (node, error) { return p.joined(parent, "and", p.one) }
+func (p *parser) and(parent string) (node, error) { return p.joined(parent, "and", p.one) }
 
 // joined reads what a word joins.
 func (p *parser) joined(parent, word string, read func(string) (node, error)) (node, error) {
@@ -134,7 +134,7 @@ func (p *parser) one(parent string) (node, error) {
 	}
 	not := p.take("not")
 	if p.take("(") {
-		inner, err := p.either(parent)
+		inner, err := p.or(parent)
 		if err == nil && !p.take(")") {
 			err = invalidFilter("a bracket is not closed")
 		}
@@ -143,7 +143,7 @@ func (p *parser) one(parent string) (node, error) {
 	if not {
 		return nil, invalidFilter("“not” goes before a bracket")
 	}
-	path := p.kind.bare(p.next())
+	path := p.kind.withoutSchema(p.next())
 	if parent != "" {
 		path = parent + "." + path
 	}
@@ -153,7 +153,7 @@ func (p *parser) one(parent string) (node, error) {
 	}
 	p.at++
 	if parent == "" && a.multi && p.take("[") {
-		inner, err := p.either(a.name)
+		inner, err := p.or(a.name)
 		if err == nil && !p.take("]") {
 			err = invalidFilter("a bracket is not closed")
 		}
@@ -166,7 +166,7 @@ func (p *parser) one(parent string) (node, error) {
 func (p *parser) comparison(parent string, a attribute) (node, error) {
 	op := strings.ToLower(p.next())
 	p.at++
-	get := func(r map[string]any) []any { return reach(r, strings.TrimPrefix(a.name, parent+".")) }
+	get := func(r map[string]any) []any { return valuesAt(r, strings.TrimPrefix(a.name, parent+".")) }
 	if op == "pr" {
 		return func(r map[string]any) bool { return slices.ContainsFunc(get(r), present) }, nil
 	}
@@ -244,8 +244,8 @@ func present(v any) bool {
 	return true
 }
 
-// reach are the values at a path; those of an attribute that has several are its values.
-func reach(r map[string]any, path string) []any {
+// valuesAt are the values at a path; those of an attribute that has several are its values.
+func valuesAt(r map[string]any, path string) []any {
 	name, sub, deeper := strings.Cut(path, ".")
 	var found []any
 	for _, one := range elements(r[name]) {

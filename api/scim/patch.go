@@ -110,17 +110,17 @@ func (k *Kind) target(path string) (*target, error) {
 	name, sub, _ := strings.Cut(whole.name, ".")
 	if !known {
 		// The part of an attribute that is known may be one that is not.
-		name, _, _ = strings.Cut(k.bare(p.tokens[0]), ".")
+		name, _, _ = strings.Cut(k.withoutSchema(p.tokens[0]), ".")
 		a, ok := k.find(name)
 		if !ok || len(p.tokens) > 1 {
 			return nil, nil
 		}
-		return &target{name: a.name, sub: strings.TrimPrefix(k.bare(p.tokens[0])[len(name):], ".")}, nil
+		return &target{name: a.name, sub: strings.TrimPrefix(k.withoutSchema(p.tokens[0])[len(name):], ".")}, nil
 	}
 	p.at++
 	t := &target{name: name, sub: sub}
 	if whole.multi && p.take("[") {
-		if t.matches, err = p.either(name); err != nil || !p.take("]") {
+		if t.matches, err = p.or(name); err != nil || !p.take("]") {
 			return nil, wrong("invalidPath", "%.100q has a filter that cannot be read.", path)
 		}
 		if rest := p.next(); strings.HasPrefix(rest, ".") && len(rest) > 1 {

@@ -90,12 +90,12 @@ var (
 
 // find returns the attribute of a path, which may have the schema's name in front.
 func (k *Kind) find(path string) (attribute, bool) {
-	a, ok := k.attributes[strings.ToLower(k.bare(path))]
+	a, ok := k.attributes[strings.ToLower(k.withoutSchema(path))]
 	return a, ok
 }
 
-// bare is a path without the name of the kind's own schema.
-func (k *Kind) bare(path string) string {
+// withoutSchema is a path without the name of the kind's own schema.
+func (k *Kind) withoutSchema(path string) string {
 	if len(path) > len(k.Schema) && strings.EqualFold(path[:len(k.Schema)], k.Schema) && path[len(k.Schema)] == ':' {
 		return path[len(k.Schema)+1:]
 	}

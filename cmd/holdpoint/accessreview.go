@@ -21,7 +21,7 @@ type accessReviewCommand struct {
 }
 
 type accessReviewStart struct {
-	where
+	databaseFlags
 	Title        string            `arg:"" help:"What it is called, such as “Access, third quarter”."`
 	Due          time.Time         `help:"Until when it is due, RFC 3339." placeholder:"TIME"`
 	Within       time.Duration     `help:"How long reviewers have, instead of --due: 336h." placeholder:"DURATION"`
@@ -72,7 +72,7 @@ func (s *accessReviewStart) Run(ctx context.Context, c *cli) error {
 }
 
 type accessReviewList struct {
-	where
+	databaseFlags
 	listing
 }
 
@@ -138,7 +138,7 @@ func reviewState(r admin.AccessReview, now time.Time) string {
 }
 
 type accessReviewShow struct {
-	where
+	databaseFlags
 	listing
 	ID string `arg:"" help:"The review."`
 }
@@ -198,7 +198,7 @@ func (s *accessReviewShow) Run(ctx context.Context, c *cli) error {
 }
 
 type accessReviewAssign struct {
-	where
+	databaseFlags
 	ID   string `arg:"" help:"The review."`
 	From string `help:"E-mail address of whoever was to review it." placeholder:"EMAIL"`
 	To   string `required:"" help:"E-mail address of whoever reviews it from now on." placeholder:"EMAIL"`
@@ -218,7 +218,7 @@ func (s *accessReviewAssign) Run(ctx context.Context, c *cli) error {
 }
 
 type accessReviewRemove struct {
-	where
+	databaseFlags
 	ID string `arg:"" help:"The review."`
 }
 
@@ -253,7 +253,7 @@ func (s *accessReviewRemove) Run(ctx context.Context, c *cli) error {
 }
 
 type accessReviewComplete struct {
-	where
+	databaseFlags
 	ID         string `arg:"" help:"The review."`
 	Incomplete string `help:"Why to end it although something is left to do." placeholder:"TEXT"`
 }

@@ -26,14 +26,14 @@ import (
 	"holdpoint/internal/store"
 )
 
-// where says which database an administrative command works on.
-type where struct {
+// databaseFlags says which database an administrative command works on.
+type databaseFlags struct {
 	Data string `help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_ADMIN_URL says where." type:"path" placeholder:"DIR"`
-	operated
+	operatorFlags
 }
 
-// operated says who runs a command.
-type operated struct {
+// operatorFlags says who runs a command.
+type operatorFlags struct {
 	Operator string `name:"operator-key" help:"File with your own key (“key create --kind admin --person EMAIL”): the audit log names you, and not the login on this machine." env:"HOLDPOINT_OPERATOR_KEY_FILE" placeholder:"FILE"`
 }
 
@@ -41,7 +41,7 @@ type operated struct {
 // whose login it is. A key proves who it is to nobody but the log: the database's owner may do everything
 // without. Where “holdpoint changes require operator-key” says so, a command that names no person's own
 // key is refused.
-func (w operated) operator(ctx context.Context, s *store.Store) (access.By, error) {
+func (w operatorFlags) operator(ctx context.Context, s *store.Store) (access.By, error) {
 	guards, err := s.Rules.Guards(ctx)
 	if err != nil {
 		return access.By{}, err
@@ -70,7 +70,7 @@ func (w operated) operator(ctx context.Context, s *store.Store) (access.By, erro
 }
 
 // named is who runs a command that waits for no key: it looks, stops, or brings back.
-func (w operated) named(ctx context.Context, s *store.Store) (access.By, error) {
+func (w operatorFlags) named(ctx context.Context, s *store.Store) (access.By, error) {
 	if w.Operator == "" {
 		return access.By{Actor: operator()}, nil
 	}
@@ -94,7 +94,7 @@ func (w operated) named(ctx context.Context, s *store.Store) (access.By, error) 
 
 // looking is who runs a command that reads what it puts on record: whoever logs in to the database as a
 // reader and no more goes by that login, and the database sees to it.
-func (w operated) looking(ctx context.Context, s *store.Store) (access.By, error) {
+func (w operatorFlags) looking(ctx context.Context, s *store.Store) (access.By, error) {
 	login, err := s.Events.DatabaseUser(ctx)
 	switch {
 	case err != nil:
@@ -120,7 +120,7 @@ var errNoOperatorKey = errors.New("commands name a person's own key here: add --
 
 // open opens the database as the role that owns it; with seals, so that it can
 // read and write what is encrypted.
-func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, error) {
+func (w databaseFlags) open(ctx context.Context, c *cli, seals bool) (*store.Store, error) {
 	cfg := store.Config{MaxConns: 4, Setting: "database_admin_url"}
 	if w.Data != "" {
 		running, err := readDevFile(w.Data)
@@ -168,7 +168,7 @@ func orDataDir(err error, besides string) error {
 }
 
 // openOwn opens the database, for sealing where there are data keys.
-func (w operated) openOwn(ctx context.Context, cfg store.Config) (*store.Store, error) {
+func (w operatorFlags) openOwn(ctx context.Context, cfg store.Config) (*store.Store, error) {
 	if cfg.Sealer != nil {
 		return w.sealing(ctx, cfg)
 	}
@@ -176,7 +176,7 @@ func (w operated) openOwn(ctx context.Context, cfg store.Config) (*store.Store, 
 }
 
 // url is where the database is, for its owner.
-func (w where) url(c *cli) (string, error) {
+func (w databaseFlags) url(c *cli) (string, error) {
 	if w.Data != "" {
 		running, err := readDevFile(w.Data)
 		return running.DatabaseAdminURL, err
@@ -289,17 +289,17 @@ type administers func(context.Context, *cli) (*admin.Admin, access.By, error)
 
 // approvable is where for changes that people can have to approve.
 type approvable struct {
-	where
+	databaseFlags
 	Unapproved string `help:"In an emergency: change it at once, for this reason, although people should approve it (“holdpoint changes”). It is on record." placeholder:"REASON"`
 	Reason     string `help:"Why, for those who have to approve it, where somebody has to." placeholder:"TEXT"`
 }
 
 func (w approvable) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
-	return w.holding(ctx, c, w.where.administration)
+	return w.holding(ctx, c, w.databaseFlags.administration)
 }
 
 func (w approvable) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
-	return w.holding(ctx, c, w.where.sealedAdministration)
+	return w.holding(ctx, c, w.databaseFlags.sealedAdministration)
 }
 
 // holding is administration that has people approve what takes their approval. It takes the data key
@@ -314,10 +314,10 @@ func (w approvable) holding(ctx context.Context, c *cli, as administers) (*admin
 	}
 	by.Reason = w.Reason
 	cfg := a.People.Config
-	cfg.Hold = func(ctx context.Context, by access.By, h admin.HeldChange) (admin.Held, error) {
+	cfg.Hold = func(ctx context.Context, by access.By, h admin.PendingChange) (admin.PendingApproval, error) {
 		s, k, err := w.rules(ctx, c)
 		if err != nil {
-			return admin.Held{}, fmt.Errorf("it takes an approval, and that takes the data key: %w", err)
+			return admin.PendingApproval{}, fmt.Errorf("it takes an approval, and that takes the data key: %w", err)
 		}
 		defer s.Close()
 		return k.Hold(ctx, by, h)
@@ -327,17 +327,17 @@ func (w approvable) holding(ctx context.Context, c *cli, as administers) (*admin
 
 // administration opens the database for changes by whoever runs the command. It is open
 // until the command ends.
-func (w where) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+func (w databaseFlags) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
 	return c.administrationOf(ctx, w, false)
 }
 
 // sealedAdministration is administration of what is kept encrypted, such as the
 // addresses and secrets of endpoints.
-func (w where) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+func (w databaseFlags) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
 	return c.administrationOf(ctx, w, true)
 }
 
-func (c *cli) administrationOf(ctx context.Context, w where, seals bool) (*admin.Admin, access.By, error) {
+func (c *cli) administrationOf(ctx context.Context, w databaseFlags, seals bool) (*admin.Admin, access.By, error) {
 	a, err := c.readingOf(ctx, w, seals)
 	if err != nil {
 		return nil, access.By{}, err
@@ -350,16 +350,16 @@ func (c *cli) administrationOf(ctx context.Context, w where, seals bool) (*admin
 }
 
 // reading opens the database for looking at it. It is open until the command ends.
-func (w where) reading(ctx context.Context, c *cli) (*admin.Admin, error) {
+func (w databaseFlags) reading(ctx context.Context, c *cli) (*admin.Admin, error) {
 	return c.readingOf(ctx, w, false)
 }
 
 // sealedReading is reading of what is kept encrypted.
-func (w where) sealedReading(ctx context.Context, c *cli) (*admin.Admin, error) {
+func (w databaseFlags) sealedReading(ctx context.Context, c *cli) (*admin.Admin, error) {
 	return c.readingOf(ctx, w, true)
 }
 
-func (c *cli) readingOf(ctx context.Context, w where, seals bool) (*admin.Admin, error) {
+func (c *cli) readingOf(ctx context.Context, w databaseFlags, seals bool) (*admin.Admin, error) {
 	s, err := w.open(ctx, c, seals)
 	if err != nil {
 		return nil, err
@@ -370,7 +370,7 @@ func (c *cli) readingOf(ctx context.Context, w where, seals bool) (*admin.Admin,
 
 // withoutKey is administration for what does not wait for a key: stopping an agent, and ending the
 // rule that demands one.
-func (w where) withoutKey(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+func (w databaseFlags) withoutKey(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
 	a, err := c.readingOf(ctx, w, false)
 	if err != nil {
 		return nil, access.By{}, err

@@ -195,7 +195,7 @@ func limitsText(l *registry.Limits) string {
 }
 
 type agentList struct {
-	where
+	databaseFlags
 	listing
 }
 
@@ -234,7 +234,7 @@ func (a *agentList) Run(ctx context.Context, c *cli) error {
 }
 
 type agentRevoke struct {
-	where
+	databaseFlags
 	ID string `arg:"" help:"The agent's id."`
 }
 

@@ -144,7 +144,7 @@ func printPlan(p setup.Plan) {
 			}
 		}
 	}
-	for _, line := range p.Kept {
+	for _, line := range p.StillRevoked {
 		fmt.Fprintln(terminalError, line)
 	}
 }
@@ -210,7 +210,7 @@ func (d *diffCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	if d.JSON {
-		if err := json.NewEncoder(os.Stdout).Encode(plannedChanges{append([]setup.Change{}, p.Changes...), append([]string{}, p.Kept...)}); err != nil {
+		if err := json.NewEncoder(os.Stdout).Encode(plannedChanges{append([]setup.Change{}, p.Changes...), append([]string{}, p.StillRevoked...)}); err != nil {
 			return err
 		}
 	} else if printPlan(p); len(p.Changes) == 0 {
@@ -300,7 +300,7 @@ func (a *applyCommand) do(ctx context.Context, p setup.Plan, applier *setup.Appl
 		told++
 		progress(int64(told), int64(len(p.Changes)))
 		status := appliedChange{Change: change, Status: "done"}
-		if wait := (*admin.Waits)(nil); errors.As(err, &wait) {
+		if wait := (*admin.AlreadyPending)(nil); errors.As(err, &wait) {
 			status.Status, status.Approval = "waits", wait.ApprovalID
 			waiting++
 			waitingFor[wait.ApprovalID]++
@@ -385,7 +385,7 @@ func (a *applyCommand) shows(p setup.Plan) (func(setup.Secret) error, error) {
 }
 
 type exportCommand struct {
-	where
+	databaseFlags
 	Dir    string `type:"path" help:"New or empty directory for files of one section each, instead of standard output." placeholder:"DIR"`
 	Schema bool   `help:"Print the JSON Schema of the file, for editors, and nothing else."`
 }

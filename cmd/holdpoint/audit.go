@@ -25,7 +25,7 @@ type auditCommand struct {
 }
 
 type auditExport struct {
-	operated
+	operatorFlags
 	Data      string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
 	Format    string `default:"jsonl" enum:"jsonl,csv,ocsf" help:"jsonl proves itself; csv and ocsf are for spreadsheets and SIEMs."`
 	Output    string `short:"o" required:"" type:"path" help:"The file to write; - for standard output." placeholder:"FILE"`

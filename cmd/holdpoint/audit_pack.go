@@ -15,7 +15,7 @@ import (
 )
 
 type auditPack struct {
-	operated
+	operatorFlags
 	Data     string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, the configuration says where." placeholder:"DIR"`
 	Approval string `help:"The approval that it is about." placeholder:"ID"`
 	Since    moment `help:"Or: approvals that were opened from this time on, such as 2026-10-01T00:00:00Z." placeholder:"TIME"`

@@ -24,7 +24,7 @@ import (
 )
 
 type auditReport struct {
-	operated
+	operatorFlags
 	Data    string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
 	Name    string `arg:"" optional:"" help:"Which report; without it they are listed, each with the question that it answers."`
 	Period  string `help:"A year, quarter, month or day, in UTC: 2026, 2026-Q3, 2026-09 or 2026-09-30." placeholder:"PERIOD"`
@@ -233,7 +233,7 @@ func (a *auditReport) rows(ctx context.Context, r report.Reports, by access.By, 
 // table writes a report for people: what belongs to another cell stands in it, and what is only in
 // files is left out.
 func (a *auditReport) table(ctx context.Context, r report.Reports, by access.By, l report.List, q report.ListQuery, out *bufio.Writer) error {
-	table := tabwriter.NewWriter(cautious{out}, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(maskingWriter{out}, 0, 0, 2, ' ', 0)
 	var heads []string
 	for _, c := range l.Columns {
 		if c.Place == report.OwnColumn && c.Kind != report.EventCell {

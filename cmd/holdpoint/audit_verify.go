@@ -85,7 +85,7 @@ func (v *auditVerify) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	former, err := v.former(verifiers)
+	former, err := v.formerCheckpoints(verifiers)
 	if err != nil {
 		return err
 	}
@@ -164,8 +164,8 @@ func readVerifiers(option string, args []string, parse func(line string) (note.V
 	return verifiers, nil
 }
 
-// former reads the checkpoints that the log has to continue.
-func (v *auditVerify) former(verifiers []note.Verifier) ([]audit.Checkpoint, error) {
+// formerCheckpoints reads the checkpoints that the log has to continue.
+func (v *auditVerify) formerCheckpoints(verifiers []note.Verifier) ([]audit.Checkpoint, error) {
 	files := v.Former
 	if v.State != "" {
 		switch _, err := os.Stat(v.State); {
@@ -359,7 +359,7 @@ func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, for
 		log.Progress = progressOf("verified entry")
 	}
 	seen, err := log.Verify(ctx)
-	if wrong := (*observer.Bad)(nil); errors.As(err, &wrong) {
+	if wrong := (*observer.Problem)(nil); errors.As(err, &wrong) {
 		return audit.Report{Problems: []audit.Problem{wrong.Problem}}, nil
 	}
 	if err != nil {

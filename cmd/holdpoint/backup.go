@@ -13,7 +13,7 @@ import (
 )
 
 type backupCommand struct {
-	where
+	databaseFlags
 	To    string `required:"" type:"path" help:"The directory to make; it must not be there yet." placeholder:"DIR"`
 	JSON  bool   `name:"json" help:"Print the manifest as JSON on standard output."`
 	Quiet bool   `short:"q" help:"Say nothing of the progress."`
@@ -47,7 +47,7 @@ func (b *backupCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	c.opened = s
-	making := backup.Making{Store: s, URL: url, Dir: b.To, Program: programVersion()}
+	making := backup.Options{Store: s, URL: url, Dir: b.To, Program: programVersion()}
 	if !b.Quiet {
 		making.Progress = progressOf("written byte")
 	}

@@ -27,7 +27,7 @@ type changesCommand struct {
 }
 
 type changesRequire struct {
-	where
+	databaseFlags
 	Kind      string          `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention,signatures,operator-key" help:"policy, contracts, roles, routing, settings, endpoints, retention; or signatures, or operator-key."`
 	Role      string          `help:"Role whose people approve, or sign."  placeholder:"ROLE"`
 	Needed    int             `help:"How many of them: beside the author, where they approve." default:"1" placeholder:"N"`
@@ -160,7 +160,7 @@ func (r *changesRequire) signatures(ctx context.Context, c *cli, by access.By) e
 }
 
 type changesFree struct {
-	where
+	databaseFlags
 	Kind   string `arg:"" enum:"policy,contracts,roles,routing,settings,endpoints,retention,signatures,operator-key" help:"policy, contracts, roles, routing, settings, endpoints, retention; or signatures, or operator-key."`
 	Reason string `required:"" help:"Why, for the audit log." placeholder:"TEXT"`
 }
@@ -198,7 +198,7 @@ func (f *changesFree) Run(ctx context.Context, c *cli) error {
 }
 
 type changesList struct {
-	where
+	databaseFlags
 	JSON bool `name:"json" help:"Print one JSON object for each on standard output."`
 }
 
@@ -255,7 +255,7 @@ type guardLine struct {
 }
 
 type policyPropose struct {
-	where
+	databaseFlags
 	Contracts bool   `help:"It is a set of tool contracts, not a policy."`
 	Author    string `help:"E-mail address of whoever has written it, who does not approve it then." placeholder:"EMAIL"`
 	Reason    string `required:"" help:"Why, for those who decide." placeholder:"TEXT"`
@@ -324,7 +324,7 @@ func (p *policyPropose) Run(ctx context.Context, c *cli) error {
 }
 
 type policyActivate struct {
-	where
+	databaseFlags
 	Contracts bool   `help:"It is a set of tool contracts, not a policy."`
 	Reason    string `required:"" help:"Why nobody can be asked, for the audit log." placeholder:"TEXT"`
 	File      string `arg:"" help:"Policy, in YAML or JSON."`
@@ -371,7 +371,7 @@ func (p *policyActivate) Run(ctx context.Context, c *cli) error {
 }
 
 // rules opens the database as the role that owns it, with what is in force there.
-func (w where) rules(ctx context.Context, c *cli) (*store.Store, *rules.Keeper, error) {
+func (w databaseFlags) rules(ctx context.Context, c *cli) (*store.Store, *rules.Keeper, error) {
 	var settings config.Config
 	var err error
 	if w.Data != "" {

@@ -125,7 +125,7 @@ func noteDataKey(ctx context.Context, note func()) {
 // sealing opens the database for a command that seals, and notes that it does for as long
 // as ctx lasts. The file of the machine that it runs on may be older than those of serve
 // and worker: a data key that was retired is refused.
-func (w operated) sealing(ctx context.Context, cfg store.Config) (*store.Store, error) {
+func (w operatorFlags) sealing(ctx context.Context, cfg store.Config) (*store.Store, error) {
 	s, err := openSchema(ctx, cfg)
 	if err != nil {
 		return nil, err

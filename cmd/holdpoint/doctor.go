@@ -155,7 +155,7 @@ func (d *checkup) database(ctx context.Context, c *cli, cfg config.Config) {
 		d.emergency(ctx, s)
 	}
 	for _, rule := range staffing(cfg.Routing, people) {
-		d.say(fmt.Sprintf("enough people for %d × %s", max(rule.Needed, rule.Deny), rule.Role), rule.short(), "holdpoint user add EMAIL --role "+rule.Role)
+		d.say(fmt.Sprintf("enough people for %d × %s", max(rule.Needed, rule.Deny), rule.Role), rule.shortage(), "holdpoint user add EMAIL --role "+rule.Role)
 		if rule.widen != nil {
 			d.warn("if_too_few: "+rule.IfTooFew, rule.widen.Error(), "Nobody else can decide where agents name too many people as their side: holdpoint user add EMAIL --role "+rule.IfTooFew)
 		}

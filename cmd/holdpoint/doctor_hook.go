@@ -155,7 +155,7 @@ func (k *doctorHook) look(ctx context.Context, files hostFiles) error {
 			err = host.HooksRun(data)
 		}
 		if err == nil && file == files.managed {
-			err = everybodyReads(host, file)
+			err = checkReadable(host, file)
 		}
 		if err == nil && host == hook.ClaudeCode && file != files.managed && len(found) > 0 {
 			if machines, _ := os.ReadFile(files.managed); hook.OnlyManagedHooks(machines) {
@@ -183,7 +183,7 @@ func (k *doctorHook) look(ctx context.Context, files hostFiles) error {
 	}
 	if d.say("a hook before each tool call", none, anew) {
 		for _, h := range before {
-			d.tries(ctx, host, h)
+			d.tryHook(ctx, host, h)
 		}
 		if len(after) < len(host.After) {
 			d.warn("hooks after each tool call", "there are none", "What became of calls is not reported, and calls without a decision are not found: "+anew)
@@ -195,8 +195,8 @@ func (k *doctorHook) look(ctx context.Context, files hostFiles) error {
 	return nil
 }
 
-// tries runs a hook in every way in which it may go wrong.
-func (d *checkup) tries(ctx context.Context, host *hook.Host, h hook.Installed) {
+// tryHook runs a hook in every way in which it may go wrong.
+func (d *checkup) tryHook(ctx context.Context, host *hook.Host, h hook.Installed) {
 	anew := "holdpoint connect " + host.Name
 	var narrow error
 	if h.Matcher != "" && h.Matcher != "*" {
@@ -347,8 +347,8 @@ func inTime(host *hook.Host, h hook.Installed, limit time.Duration) error {
 	return nil
 }
 
-// everybodyReads reports settings of the machine that only some can read.
-func everybodyReads(host *hook.Host, file string) error {
+// checkReadable reports settings of the machine that only some can read.
+func checkReadable(host *hook.Host, file string) error {
 	for _, name := range []string{file, filepath.Dir(file)} {
 		info, err := os.Stat(name)
 		if err != nil {

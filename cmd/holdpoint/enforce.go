@@ -14,15 +14,15 @@ import (
 	"holdpoint/internal/enforce"
 )
 
-// enforcing is what the commands before a tool's server have in common.
-type enforcing struct {
+// enforceFlags is what the commands before a tool's server have in common.
+type enforceFlags struct {
 	clientFlags
 	Routes  string        `required:"" help:"File that says which requests are calls of which tools." type:"path" placeholder:"FILE"`
 	Timeout time.Duration `help:"How long the upstream may take, its answer included." default:"15m"`
 }
 
 type enforceCommand struct {
-	enforcing
+	enforceFlags
 	Upstream string `required:"" help:"Where the tool's server is." placeholder:"URL"`
 	Listen   string `help:"Where to listen. It has to be the only way to the upstream." default:"127.0.0.1:8090" placeholder:"ADDR"`
 }
@@ -83,7 +83,7 @@ func (e *enforceCommand) proxy() (*enforce.Proxy, error) {
 	return enforce.New(config)
 }
 
-func (e *enforcing) config() (c enforce.Config, err error) {
+func (e *enforceFlags) config() (c enforce.Config, err error) {
 	address, key, err := e.server()
 	if err != nil {
 		return c, err
@@ -110,7 +110,7 @@ func (e *enforcing) config() (c enforce.Config, err error) {
 }
 
 type extAuthzCommand struct {
-	enforcing
+	enforceFlags
 	Listen string `help:"Where to listen. Nobody but Envoy may reach it." default:"127.0.0.1:9191" placeholder:"ADDR"`
 }
 

@@ -17,7 +17,7 @@ type eraseCommand struct {
 }
 
 type eraseApproval struct {
-	where
+	databaseFlags
 	ID     string `arg:"" help:"The approval, apr_…."`
 	Reason string `help:"Why. It stays on record: name nobody in it." required:"" placeholder:"TEXT"`
 	Yes    bool   `help:"Do not ask whether it is meant."`
@@ -39,7 +39,7 @@ func (e *eraseApproval) Run(ctx context.Context, c *cli) error {
 }
 
 type erasePerson struct {
-	where
+	databaseFlags
 	Email  string `arg:"" help:"E-mail address or id of the account."`
 	Reason string `help:"Why. It stays on record: name nobody in it." required:"" placeholder:"TEXT"`
 	Yes    bool   `help:"Do not ask whether it is meant."`
@@ -62,7 +62,7 @@ func (e *erasePerson) Run(ctx context.Context, c *cli) error {
 }
 
 // erase asks whether it is meant, and erases.
-func (w where) erase(ctx context.Context, c *cli, what string, yes bool, q admin.EraseRequest) error {
+func (w databaseFlags) erase(ctx context.Context, c *cli, what string, yes bool, q admin.EraseRequest) error {
 	if !yes {
 		if err := confirmed("erase "+what+" for good?", "erased"); err != nil {
 			return err

@@ -27,7 +27,7 @@ type keyCommand struct {
 }
 
 type keyCreate struct {
-	where
+	databaseFlags
 	Kind      string        `enum:"agent,runtime,admin" default:"agent" help:"agent: proposes calls; runtime: may also confirm on a user's behalf; admin: reads the audit log, and administers agents, tools and kill switches unless --scope says less."`
 	Agent     string        `help:"Agent that the key belongs to; registered if it is new." placeholder:"ID"`
 	Name      string        `help:"The agent's name, shown to reviewers."`
@@ -70,7 +70,7 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 }
 
 type keyRevoke struct {
-	where
+	databaseFlags
 	ID string `arg:"" help:"key_… or a signing key's kid; -- goes before one that begins with a dash."`
 }
 

@@ -15,7 +15,7 @@ import (
 const mostKeys = 10_000
 
 type keyList struct {
-	where
+	databaseFlags
 	JSON bool `name:"json" help:"Print one JSON object for each on standard output."`
 }
 

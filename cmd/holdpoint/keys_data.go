@@ -147,7 +147,7 @@ func (k *keysUse) use(ctx context.Context, f keyFile) error {
 }
 
 type keysReseal struct {
-	where
+	databaseFlags
 	Progress bool `help:"Say how far it is, table by table."`
 }
 
@@ -241,7 +241,7 @@ func resealLeft(ctx context.Context, s *store.Store) (left int64, err error) {
 }
 
 type keysRetire struct {
-	operated
+	operatorFlags
 	File string `arg:"" type:"path" help:"The file of data keys, which data_key_file names."`
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 type killCommand struct {
-	where
+	databaseFlags
 	Agent  string `arg:"" optional:"" help:"Agent to stop."`
 	All    bool   `help:"Stop every agent."`
 	Reason string `help:"Why, for whoever finds everything refused." placeholder:"TEXT"`
@@ -76,7 +76,7 @@ func orAll(agent string) string {
 }
 
 type releaseCommand struct {
-	where
+	databaseFlags
 	Agent string `arg:"" optional:"" help:"Agent whose kill switch to release."`
 	All   bool   `help:"Release the switch for every agent; those of single agents stay on."`
 }

@@ -114,7 +114,7 @@ func main() {
 	var c cli
 	parser := kong.Must(&c, kong.Name("holdpoint"), kong.Description(description), kong.ShortUsageOnError(), kong.Exit(exitAfterParsing),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}), kong.ExplicitGroups(groups), kong.BindTo(ctx, (*context.Context)(nil)))
-	command, err := parser.Parse(asked(os.Args[1:]))
+	command, err := parser.Parse(commandLine(os.Args[1:]))
 	parser.FatalIfErrorf(unknownCommand(err))
 	err = command.Run(&c)
 	if c.opened != nil {
@@ -132,8 +132,8 @@ func main() {
 	}
 }
 
-// asked is the command line: without a command, and for "help", it asks for help.
-func asked(args []string) []string {
+// commandLine is the command line: without a command, and for "help", it asks for help.
+func commandLine(args []string) []string {
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}
@@ -164,18 +164,18 @@ func unknownCommand(err error) error {
 	} else {
 		hint = ": “" + node.FullPath() + " --help” lists them"
 	}
-	return &misnamed{fmt.Sprintf("there is no command “%s %s”%s", node.FullPath(), name, hint), wrong}
+	return &unknownCommandError{fmt.Sprintf("there is no command “%s %s”%s", node.FullPath(), name, hint), wrong}
 }
 
-// misnamed is a command that there is none of.
-type misnamed struct {
+// unknownCommandError is a command that there is none of.
+type unknownCommandError struct {
 	text string
 	err  error
 }
 
-func (m *misnamed) Error() string { return m.text }
+func (m *unknownCommandError) Error() string { return m.text }
 
-func (m *misnamed) Unwrap() error { return m.err }
+func (m *unknownCommandError) Unwrap() error { return m.err }
 
 // exitAfterParsing ends the program after help was shown or with 2 after a command
 // line that could not be read.

@@ -64,7 +64,7 @@ func nothingToDo(list []store.Migration) string {
 }
 
 type migrateStatus struct {
-	where
+	databaseFlags
 	JSON bool `help:"As JSON, one object a line." name:"json"`
 }
 
@@ -116,7 +116,7 @@ func (m migrateStatus) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
-type migratePlan struct{ where }
+type migratePlan struct{ databaseFlags }
 
 // Help is shown by "holdpoint migrate plan --help".
 func (migratePlan) Help() string {

@@ -64,17 +64,17 @@ type notifyAdd struct {
 	Format  string        `help:"How a webhook's body is written: cloudevents; Holdpoint's own form when left out." placeholder:"FORMAT"`
 	Plain   bool          `help:"Allow http, to networks that outbound_allow_private names."`
 	Ed25519 bool          `name:"ed25519" help:"Sign webhooks with a key pair instead of a shared secret."`
-	inSlack
+	slackFlags
 }
 
-// inSlack says what of Slack decides.
-type inSlack struct {
+// slackFlags says what of Slack decides.
+type slackFlags struct {
 	Decide            *string `help:"Slack: let people decide calls there whose danger is at most this: low or medium; nothing for links only." placeholder:"DANGER"`
 	SigningSecretFile string  `name:"signing-secret-file" help:"Slack: file with the signing secret of the app that the address is of." placeholder:"FILE"`
 }
 
 // signing reads the signing secret, "" for none.
-func (s inSlack) signing() (string, error) {
+func (s slackFlags) signing() (string, error) {
 	if s.SigningSecretFile == "" {
 		return "", nil
 	}
@@ -165,7 +165,7 @@ type notifySet struct {
 	Digest *time.Duration `help:"Gather for so long and tell at once; 0s for not." placeholder:"15m"`
 	Own    *bool          `help:"Tell each address only of what its owner could act on, took part in or answers for." negatable:""`
 	Format *string        `help:"How a webhook's body is written: cloudevents, or nothing for Holdpoint's own form." placeholder:"FORMAT"`
-	inSlack
+	slackFlags
 }
 
 // Help is shown by "holdpoint notify set --help".
@@ -251,7 +251,7 @@ func showSecret(shown string) {
 }
 
 type notifyList struct {
-	where
+	databaseFlags
 	listing
 }
 
@@ -305,7 +305,7 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 }
 
 type notifyTest struct {
-	where
+	databaseFlags
 	ID   string        `arg:"" help:"The endpoint's id."`
 	To   string        `help:"Where the test of an e-mail endpoint goes; its first address when left out." placeholder:"ADDRESS"`
 	Wait time.Duration `default:"30s" help:"How long to wait for what comes of it."`
@@ -353,7 +353,7 @@ func (t *notifyTest) Run(ctx context.Context, c *cli) error {
 }
 
 type notifyDisable struct {
-	where
+	databaseFlags
 	ID string `arg:"" help:"The endpoint's id."`
 }
 
@@ -418,7 +418,7 @@ func (n *notifyRotate) Run(ctx context.Context, c *cli) error {
 }
 
 type notifyDead struct {
-	where
+	databaseFlags
 	listing
 	Limit int `default:"50" help:"How many at most." placeholder:"N"`
 }
@@ -452,7 +452,7 @@ func (d *notifyDead) Run(ctx context.Context, c *cli) error {
 }
 
 type notifyResend struct {
-	where
+	databaseFlags
 	ID []string `arg:"" help:"The notifications' ids."`
 }
 

@@ -69,7 +69,7 @@ func (o *onCallSet) Run(ctx context.Context, c *cli) error {
 }
 
 type onCallList struct {
-	where
+	databaseFlags
 	listing
 }
 

@@ -126,7 +126,7 @@ func reviewersOf(path string) (func(role string) []string, error) {
 }
 
 // reviewersIn lists the people of a database who have a role.
-func reviewersIn(ctx context.Context, w where, c *cli) (func(role string) []string, error) {
+func reviewersIn(ctx context.Context, w databaseFlags, c *cli) (func(role string) []string, error) {
 	s, err := w.open(ctx, c, false)
 	if err != nil {
 		return nil, err

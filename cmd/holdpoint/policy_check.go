@@ -17,7 +17,7 @@ import (
 )
 
 type policyCheck struct {
-	where
+	databaseFlags
 	Strict     bool     `help:"Warnings fail, too."`
 	Reviewers  string   `help:"File with people and their roles, to judge whether enough of them exist for each rule." placeholder:"FILE"`
 	SecretFile string   `help:"File with the secret that the policies have to be signed with." placeholder:"FILE"`
@@ -67,7 +67,7 @@ func (p *policyCheck) Run(ctx context.Context, c *cli) error {
 	case p.Reviewers != "":
 		o.Reviewers, err = reviewersOf(p.Reviewers)
 	case p.Data != "":
-		o.Reviewers, err = reviewersIn(ctx, p.where, c)
+		o.Reviewers, err = reviewersIn(ctx, p.databaseFlags, c)
 	}
 	if err == nil {
 		o.Calendars, err = p.calendars(c)

@@ -203,7 +203,7 @@ func withYAML(data []byte, root source.Node, name, value string) ([]byte, error)
 }
 
 type policyVerify struct {
-	where
+	databaseFlags
 	SecretFile  string `help:"File with the shared secret." placeholder:"FILE"`
 	People      bool   `help:"Look up in the database whose signatures the policy has for its environment, and whether they are enough to put it in force."`
 	Signers     string `help:"File of people's public keys, as ssh-keygen has allowed signers: check by these alone, without a database." type:"path" placeholder:"FILE"`
@@ -275,7 +275,7 @@ func (p *policyVerify) Run(ctx context.Context, c *cli) error {
 }
 
 // signing reads who signs policies, and for which environment.
-func (w where) signing(ctx context.Context, c *cli) (in store.Signing, environment string, err error) {
+func (w databaseFlags) signing(ctx context.Context, c *cli) (in store.Signing, environment string, err error) {
 	s, err := w.open(ctx, c, false)
 	if err != nil {
 		return in, "", err

@@ -27,7 +27,7 @@ type policySignerCommand struct {
 }
 
 type policySignerAdd struct {
-	where
+	databaseFlags
 	Email string `arg:"" help:"E-mail address of the person."`
 	Key   string `required:"" type:"path" help:"File with the public key, as ssh-keygen writes it: of type ed25519, or ed25519-sk on a security key." placeholder:"FILE.pub"`
 }
@@ -59,7 +59,7 @@ func (p *policySignerAdd) Run(ctx context.Context, c *cli) error {
 }
 
 type policySignerList struct {
-	where
+	databaseFlags
 	listing
 }
 
@@ -116,7 +116,7 @@ func (p *policySignerList) Run(ctx context.Context, c *cli) error {
 }
 
 type policySignerRevoke struct {
-	where
+	databaseFlags
 	Fingerprint string `arg:"" help:"SHA256:…, as “policy signer list” shows it."`
 }
 

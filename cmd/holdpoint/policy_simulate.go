@@ -174,7 +174,7 @@ func (p *policySimulate) print(s simulationReport) error {
 		fmt.Fprintf(terminal, "%s cannot be replayed: their documents are not read any more as calls\n", plural(s.Unreadable, "approval"))
 	}
 	for _, id := range p.AcceptDenials {
-		if !slices.ContainsFunc(s.Passing, func(d policysim.Passing) bool { return d.ID == id }) {
+		if !slices.ContainsFunc(s.Passing, func(d policysim.NowPassing) bool { return d.ID == id }) {
 			fmt.Fprintf(terminal, "--accept-denials: %s is none of the past denials that would pass\n", id)
 		}
 	}

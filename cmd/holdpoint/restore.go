@@ -23,7 +23,7 @@ import (
 )
 
 type restoreCommand struct {
-	operated
+	operatorFlags
 	From     string   `required:"" type:"path" help:"The directory that “holdpoint backup” has made." placeholder:"DIR"`
 	Floor    string   `type:"path" help:"The last checkpoint that is known of the log; without it, that of log_floor_file." placeholder:"FILE"`
 	Erased   string   `type:"path" help:"What was erased on request, an id a line; without it, the file of log_floor_file with .erased behind it." placeholder:"FILE"`
@@ -63,7 +63,7 @@ func (r *restoreCommand) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	restoring := backup.Restoring{Dir: r.From, URL: cfg.DatabaseAdminURL, LoseTail: r.LoseTail, By: r.restores, Open: func(ctx context.Context) (*store.Store, error) {
+	restoring := backup.RestoreOptions{Dir: r.From, URL: cfg.DatabaseAdminURL, LoseTail: r.LoseTail, By: r.restores, Open: func(ctx context.Context) (*store.Store, error) {
 		return store.Open(ctx, store.Config{URL: cfg.DatabaseAdminURL, Setting: "database_admin_url", Sealer: cfg.Sealer, MaxConns: 4, Timeout: restoreTimeout})
 	}}
 	if restoring.Keys, err = r.keys(cfg); err != nil {
@@ -147,7 +147,7 @@ func (r *restoreCommand) keys(cfg config.Config) ([]note.Verifier, error) {
 
 // erased reads the lists of what was erased, and reports whether there is one: that which
 // was named, or those beside the floors.
-func (r *restoreCommand) erased(cfg config.Config, restoring *backup.Restoring) (listed bool, err error) {
+func (r *restoreCommand) erased(cfg config.Config, restoring *backup.RestoreOptions) (listed bool, err error) {
 	if r.Erased != "" {
 		restoring.Erased, err = floor.Erased{Path: r.Erased}.Load()
 		return err == nil, err
@@ -177,7 +177,7 @@ func putAside(path string, size int64) (string, error) {
 	return aside, os.Rename(path, aside)
 }
 
-func (r *restoreCommand) say(done backup.Restored, cfg config.Config, aside string, listed bool) {
+func (r *restoreCommand) say(done backup.RestoreResult, cfg config.Config, aside string, listed bool) {
 	fmt.Fprintf(terminal, "restored the backup of %s\n", done.Manifest.MadeAt.Format(time.RFC3339))
 	fmt.Fprintf(terminal, "log: %s verified", plural(done.Verified, "event"))
 	switch {
@@ -199,8 +199,8 @@ func (r *restoreCommand) say(done backup.Restored, cfg config.Config, aside stri
 	if !listed {
 		fmt.Fprintln(terminal, "careful: there is no list of what was erased: what was erased on request after the backup is back. Erase it again")
 	}
-	for _, id := range slices.Sorted(maps.Keys(done.Kept)) {
-		fmt.Fprintf(terminal, "careful: %s was erased and is back. %s The worker erases it then\n", id, admin.NotErasableText(store.CoversOf(id), done.Kept[id]))
+	for _, id := range slices.Sorted(maps.Keys(done.NotErased)) {
+		fmt.Fprintf(terminal, "careful: %s was erased and is back. %s The worker erases it then\n", id, admin.NotErasableText(store.CoversOf(id), done.NotErased[id]))
 	}
 	if cfg.Sealer == nil {
 		fmt.Fprintln(terminal, "careful: data_key_file is not set here, so nobody has tried whether the data key fits")

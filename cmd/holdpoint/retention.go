@@ -32,7 +32,7 @@ type retentionCommand struct {
 }
 
 type retentionShow struct {
-	where
+	databaseFlags
 	listing
 	Limit int `help:"How many to list." default:"20"`
 }

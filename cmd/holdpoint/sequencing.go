@@ -60,8 +60,8 @@ func checkFloor(ctx context.Context, cfg config.Config, s *store.Store) error {
 	return auditlog.RefuseStart(auditlog.CheckFloor(ctx, s, floor.File{Path: cfg.LogFloorFile}), cfg.LogFloorFile)
 }
 
-// kept reads the checkpoint that the floor's file keeps; nil without such a file.
-func kept(cfg config.Config) func(context.Context) ([]byte, error) {
+// floorReader reads the checkpoint that the floor's file keeps; nil without such a file.
+func floorReader(cfg config.Config) func(context.Context) ([]byte, error) {
 	if cfg.LogFloorFile == "" {
 		return nil
 	}

@@ -205,7 +205,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Drafts: g.Drafts, Grants: g.Grants, Delegations: administration.Delegations, People: administration.People, AccessReviews: administration.AccessReviews, OnCall: administration.OnCall, APIKeys: administration.Keys, RuleChanges: rules.Doors{Keeper: keeper},
 		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Stops: keeper.Stops, Notifications: administration.Endpoints, Push: administration.Push, Slack: administration.Slack,
 		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
-		Log: logged, Exporter: exporter, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
+		Log: logged, Exporter: exporter, LogKeys: publicKeysOfLog(cfg), Floor: floorReader(cfg),
 		SSO: byProvider, SSOOnly: cfg.SSOOnly, SecondFactorRoles: cfg.SecondFactorRoles,
 		SignIn: signIn, PasswordLinks: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s}, Names: s.People,
 		Secure: cfg.Secure(), Remote: cfg.Remote, Clock: s.Clock, Stopping: stopping, Logger: log,

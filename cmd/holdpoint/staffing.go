@@ -5,8 +5,8 @@ import (
 	"holdpoint/engine/approval"
 )
 
-// staffed is a rule of the routing, and what there are too few people for.
-type staffed struct {
+// understaffedRule is a rule of the routing, and what there are too few people for.
+type understaffedRule struct {
 	approval.Rule
 	// approve and deny say that too few have the rule's role, nil that enough do.
 	approve, deny error
@@ -14,8 +14,8 @@ type staffed struct {
 	widen error
 }
 
-// short is what the rule lacks of its own role, nil for nothing.
-func (s staffed) short() error {
+// shortage is what the rule lacks of its own role, nil for nothing.
+func (s understaffedRule) shortage() error {
 	if s.approve == nil || s.Deny > s.Needed {
 		return s.deny
 	}
@@ -24,10 +24,10 @@ func (s staffed) short() error {
 
 // staffing holds the routing against the people that there are: the one rule by which
 // serve warns, and doctor finds fault.
-func staffing(r approval.Routing, people []engine.Person) []staffed {
-	var list []staffed
+func staffing(r approval.Routing, people []engine.Person) []understaffedRule {
+	var list []understaffedRule
 	for _, rule := range append(r.Rules[:len(r.Rules):len(r.Rules)], r.Default) {
-		s := staffed{Rule: rule, approve: approval.Enough(people, rule.Role, rule.Needed), deny: approval.Enough(people, rule.Role, rule.Deny)}
+		s := understaffedRule{Rule: rule, approve: approval.Enough(people, rule.Role, rule.Needed), deny: approval.Enough(people, rule.Role, rule.Deny)}
 		if rule.IfTooFew != "" {
 			s.widen = approval.Enough(people, rule.IfTooFew, 1)
 		}

@@ -27,7 +27,7 @@ func TestStaffing(t *testing.T) {
 		for _, r := range []approval.Routing{{Default: tc.rule}, {Rules: []approval.Rule{tc.rule}}} {
 			list := staffing(r, people)
 			s := list[0]
-			if got := fmt.Sprint(s.short(), " ", s.approve, " ", s.deny, " ", s.widen); len(list) != len(r.Rules)+1 || got != tc.want {
+			if got := fmt.Sprint(s.shortage(), " ", s.approve, " ", s.deny, " ", s.widen); len(list) != len(r.Rules)+1 || got != tc.want {
 				t.Errorf("%+v: got %s, want %s", tc.rule, got, tc.want)
 			}
 		}

@@ -93,16 +93,20 @@ var hungUp = []string{"certificate required", "unknown certificate authority", "
 
 // temporalLog gives Temporal's client our logger, without its chatter.
 func temporalLog(to *slog.Logger) log.Logger {
-	return log.NewStructuredLogger(slog.New(quiet{to.Handler()}))
+	return log.NewStructuredLogger(slog.New(warningsOnly{to.Handler()}))
 }
 
-// quiet drops what is below a warning.
-type quiet struct{ slog.Handler }
+// warningsOnly drops what is below a warning.
+type warningsOnly struct{ slog.Handler }
 
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+func (q warningsOnly) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
 }
 
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+func (q warningsOnly) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warningsOnly{q.Handler.WithAttrs(attrs)}
+}
 
-func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
+func (q warningsOnly) WithGroup(name string) slog.Handler {
+	return warningsOnly{q.Handler.WithGroup(name)}
+}

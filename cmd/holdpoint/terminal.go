@@ -12,14 +12,14 @@ import (
 // policy says — goes to a terminal through these: what would move the cursor,
 // colour or hide anything is shown as an escape.
 var (
-	terminal      io.Writer = cautious{os.Stdout}
-	terminalError io.Writer = cautious{os.Stderr}
+	terminal      io.Writer = maskingWriter{os.Stdout}
+	terminalError io.Writer = maskingWriter{os.Stderr}
 )
 
-type cautious struct{ to io.Writer }
+type maskingWriter struct{ to io.Writer }
 
 // Write writes text; of a character only the whole.
-func (c cautious) Write(text []byte) (int, error) {
+func (c maskingWriter) Write(text []byte) (int, error) {
 	out := make([]byte, 0, len(text)+16)
 	for rest := text; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)

@@ -8,7 +8,7 @@ import (
 func TestWordsOfOthersDoNothingToATerminal(t *testing.T) {
 	var out strings.Builder
 	text := "a\x1b[31mred\x07\r\u202e\u009bé\xff\n\tß"
-	n, err := cautious{&out}.Write([]byte(text))
+	n, err := maskingWriter{&out}.Write([]byte(text))
 	if want := `a\x1b[31mred\x07\x0d\u202e\u009bé\xff` + "\n\tß"; err != nil || n != len(text) || out.String() != want {
 		t.Errorf("got %q, %d, %v", out.String(), n, err)
 	}

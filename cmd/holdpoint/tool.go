@@ -132,7 +132,7 @@ func orText(text, instead string) string {
 }
 
 type toolList struct {
-	where
+	databaseFlags
 	listing
 }
 
@@ -165,7 +165,7 @@ func (t *toolList) Run(ctx context.Context, c *cli) error {
 }
 
 type toolRevoke struct {
-	where
+	databaseFlags
 	Name string `arg:"" help:"The tool's exact name."`
 }
 

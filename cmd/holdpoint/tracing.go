@@ -40,7 +40,7 @@ func startTraces(ctx context.Context, service string, log *slog.Logger) (traces 
 	if err != nil {
 		return nil, nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(nowAndThen(log)))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(logSometimes(log)))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	return provider, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
@@ -74,8 +74,8 @@ func tracesClient() otlptrace.Client {
 // lostEvery is how often somebody is told that spans are lost.
 const lostEvery = time.Minute
 
-// nowAndThen logs one of many errors.
-func nowAndThen(log *slog.Logger) func(error) {
+// logSometimes logs one of many errors.
+func logSometimes(log *slog.Logger) func(error) {
 	var mu sync.Mutex
 	var last time.Time
 	return func(err error) {

@@ -102,7 +102,7 @@ func (u *userAdd) warn(ctx context.Context, a *admin.Admin, roles []string) erro
 }
 
 type userList struct {
-	where
+	databaseFlags
 	JSON bool `name:"json" help:"Print one JSON object for each on standard output."`
 }
 
@@ -167,7 +167,7 @@ func (u *userList) json(ctx context.Context, a *admin.Admin) error {
 }
 
 type userDisable struct {
-	where
+	databaseFlags
 	Email string `arg:"" help:"E-mail address of the account."`
 }
 
@@ -188,7 +188,7 @@ func (u *userDisable) Run(ctx context.Context, c *cli) error {
 }
 
 type userReset struct {
-	where
+	databaseFlags
 	Email string `arg:"" help:"E-mail address of the account."`
 }
 

@@ -47,7 +47,7 @@ func (u *userInvite) Run(ctx context.Context, c *cli) error {
 		return sameAs(err)
 	}
 	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", link.Person.Email, link.Person.ID, strings.Join(link.Person.Roles, ", "))
-	return u.hand(ctx, a, link)
+	return u.send(ctx, a, link)
 }
 
 // rolesWait says by which approval somebody gets their roles.
@@ -66,9 +66,9 @@ func (m byMail) check(a *admin.Admin) error {
 	return nil
 }
 
-// hand brings a link to the person, or to whoever runs the command. One that could not be sent
+// send brings a link to the person, or to whoever runs the command. One that could not be sent
 // is printed: it exists by then.
-func (m byMail) hand(ctx context.Context, a *admin.Admin, link admin.PasswordLink) error {
+func (m byMail) send(ctx context.Context, a *admin.Admin, link admin.PasswordLink) error {
 	if link.RolesWait != "" {
 		fmt.Fprintln(terminal, rolesWait(link.RolesWait))
 	}
@@ -157,11 +157,11 @@ func (u *userEnable) Run(ctx context.Context, c *cli) error {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "enabled %s, roles: %s\n", link.Person.Email, strings.Join(link.Person.Roles, ", "))
-	return u.hand(ctx, a, link)
+	return u.send(ctx, a, link)
 }
 
 type userResetPassword struct {
-	where
+	databaseFlags
 	byMail
 	Email string `arg:"" help:"E-mail address of the account."`
 }
@@ -185,11 +185,11 @@ func (u *userResetPassword) Run(ctx context.Context, c *cli) error {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "the password of %s is void: signed out everywhere\n", link.Person.Email)
-	return u.hand(ctx, a, link)
+	return u.send(ctx, a, link)
 }
 
 type userUnlink struct {
-	where
+	databaseFlags
 	Email string `arg:"" help:"E-mail address of the account."`
 }
 
@@ -216,7 +216,7 @@ func (u *userUnlink) Run(ctx context.Context, c *cli) error {
 }
 
 type userSignOut struct {
-	where
+	databaseFlags
 	Email string `arg:"" help:"E-mail address of the account."`
 }
 

@@ -48,9 +48,9 @@ func Admit(p Plan, facts []Fact, f Fact, now time.Time) error {
 	return m.admit(&f)
 }
 
-// Giver is who gives what an approval waits for by such a fact; "" for a vote, and
+// Discharger is who gives what an approval waits for by such a fact; "" for a vote, and
 // for a fact that gives nothing.
-func (f Fact) Giver() engine.Giver {
+func (f Fact) Discharger() engine.Discharger {
 	switch f.Kind {
 	case Reply:
 		return engine.Requester
@@ -75,7 +75,7 @@ func (m *machine) admit(f *Fact) error {
 		return m.admitBreak(f)
 	case Reply:
 		switch {
-		case m.traits().Giver != f.Giver():
+		case m.traits().Discharger != f.Discharger():
 			return ErrNothingToAnswer
 		case person && len(m.p.Requirements[m.lo].Form) == 0:
 			return ErrNothingToAnswer // a person votes, where nothing has to be supplied
@@ -86,12 +86,12 @@ func (m *machine) admit(f *Fact) error {
 		}
 		return nil
 	case TicketLink:
-		if m.traits().Giver != engine.Tracker || f.Details.Ticket == nil {
+		if m.traits().Discharger != engine.Tracker || f.Details.Ticket == nil {
 			return ErrNoTicketWanted
 		}
 		return nil
 	case TicketCheck:
-		if m.traits().Giver != f.Giver() || m.ticket == nil || f.Actor.Kind != engine.SystemActor || f.Details.Ticket == nil ||
+		if m.traits().Discharger != f.Discharger() || m.ticket == nil || f.Actor.Kind != engine.SystemActor || f.Details.Ticket == nil ||
 			f.Details.Ticket.Ref != m.ticket.Details.Ticket.Ref || f.Details.Ticket.System != m.ticket.Details.Ticket.System {
 			return ErrNoTicketWanted
 		}
@@ -143,7 +143,7 @@ func (m *machine) admit(f *Fact) error {
 }
 
 func (m *machine) excluded(v Voter) bool {
-	return slices.ContainsFunc(v.voices(), func(who string) bool { return slices.Contains(m.p.Excluded, who) })
+	return slices.ContainsFunc(v.identities(), func(who string) bool { return slices.Contains(m.p.Excluded, who) })
 }
 
 // admitVote says of a vote that lacks nothing but a signature that it does.
@@ -166,7 +166,7 @@ func (m *machine) admitBallot(f *Fact) error {
 		return ErrMachine
 	case m.excluded(f.Voter):
 		return ErrSelfReview
-	case !f.Voter.stands(m.p):
+	case !f.Voter.eligible(m.p):
 		return ErrNotEligible
 	}
 	if !f.Yes {
@@ -204,7 +204,7 @@ func (m *machine) admitBreak(f *Fact) error {
 		return ErrMachine
 	case m.excluded(f.Voter):
 		return ErrSelfReview
-	case !f.Voter.stands(m.p) || len(f.Voter.Via) > 0 || !slices.Contains(f.Voter.Roles, BreakGlassRole):
+	case !f.Voter.eligible(m.p) || len(f.Voter.Via) > 0 || !slices.Contains(f.Voter.Roles, BreakGlassRole):
 		return ErrNotEligible
 	case !m.traits().BreakGlass:
 		return ErrNotBreakable
@@ -222,7 +222,7 @@ func (m *machine) admitBreak(f *Fact) error {
 
 func (m *machine) admitProof(f *Fact) error {
 	switch {
-	case m.traits().Giver != f.Giver():
+	case m.traits().Discharger != f.Discharger():
 		return ErrNoProofWanted
 	case f.Actor.Kind != engine.HumanActor:
 		return ErrMachine
@@ -242,7 +242,7 @@ func (m *machine) admitExtension(f *Fact) error {
 		return ErrMachine
 	case m.excluded(f.Voter):
 		return ErrSelfReview
-	case !f.Voter.stands(m.p) || !slices.ContainsFunc(m.p.Extenders, allowed):
+	case !f.Voter.eligible(m.p) || !slices.ContainsFunc(m.p.Extenders, allowed):
 		return ErrNotEligible
 	case by <= 0 || m.overall().Add(by).Sub(m.p.OpenedAt) > MaxExpiresIn:
 		return ErrTooLong
@@ -253,17 +253,17 @@ func (m *machine) admitExtension(f *Fact) error {
 // silences reports whether the voter would take back the no of somebody else: who
 // stands in for a person says nothing against what that person has said.
 func silences(v, no Voter) bool {
-	return shareVoice(v, no) && !slices.Contains(no.voices(), v.Identity)
+	return shareVoice(v, no) && !slices.Contains(no.identities(), v.Identity)
 }
 
 func shareVoice(a, b Voter) bool {
-	other := b.voices()
-	return slices.ContainsFunc(a.voices(), func(who string) bool { return slices.Contains(other, who) })
+	other := b.identities()
+	return slices.ContainsFunc(a.identities(), func(who string) bool { return slices.Contains(other, who) })
 }
 
 // maySupply reports whether the voter may supply what an answer asks for: those
 // who answer for the call, and the people of the role.
 func (m *machine) maySupply(f *Fact) bool {
 	v := f.Voter
-	return v.Active && len(v.Via) == 0 && (slices.Contains(m.p.Accountable, v.Identity) || m.fits(m.lo, f))
+	return v.Active && len(v.Via) == 0 && (slices.Contains(m.p.Accountable, v.Identity) || m.mayVoteOn(m.lo, f))
 }

@@ -61,7 +61,7 @@ func replay(p Plan, facts []Fact, now time.Time) *machine {
 		m.end(Denied, p.OpenedAt, nil)
 		return m
 	}
-	m.turn(0, p.began())
+	m.startTurn(0, p.began())
 	ordered := slices.SortedFunc(slices.Values(facts), func(a, b Fact) int { return cmp.Compare(a.Seq, b.Seq) })
 	for i := range ordered {
 		f := &ordered[i]
@@ -80,7 +80,7 @@ func replay(p Plan, facts []Fact, now time.Time) *machine {
 		}
 	}
 	if !m.expired(now) {
-		m.stand(now)
+		m.finishWaiting(now)
 	}
 	return m
 }
@@ -209,7 +209,7 @@ func (m *machine) passed(f *Fact) {
 		m.end(Approved, f.At, f)
 		return
 	}
-	m.turn(m.hi, f.At)
+	m.startTurn(m.hi, f.At)
 }
 
 // vote counts a person's yes or no. A no takes the person's former yes back. One
@@ -243,7 +243,7 @@ func (m *machine) vote(f *Fact) {
 func (m *machine) noesOf(i int) int {
 	n := 0
 	for _, f := range m.noes {
-		if m.fits(i, f) {
+		if m.mayVoteOn(i, f) {
 			n++
 		}
 	}
@@ -253,9 +253,9 @@ func (m *machine) noesOf(i int) int {
 	return n
 }
 
-// turn makes the requirements from i on that belong together the waiting ones:
+// startTurn makes the requirements from i on that belong together the waiting ones:
 // people's decisions of one kind may come in any order.
-func (m *machine) turn(i int, since time.Time) {
+func (m *machine) startTurn(i int, since time.Time) {
 	m.Stage, m.lo, m.hi, m.since = i, i, i+1, since
 	for m.kind().PeopleDecide() && m.hi < len(m.p.Requirements) && m.p.Requirements[m.hi].Kind == m.kind() {
 		m.hi++
@@ -276,8 +276,8 @@ func (m *machine) kind() engine.Kind { return m.p.Requirements[m.lo].Kind }
 
 func (m *machine) traits() engine.Traits { return m.kind().Traits() }
 
-// stand completes the state of an approval that goes on waiting.
-func (m *machine) stand(now time.Time) {
+// finishWaiting completes the state of an approval that goes on waiting.
+func (m *machine) finishWaiting(now time.Time) {
 	m.Deadline, m.ExpiresAt = m.deadline(), m.overall()
 	m.Wake = m.Deadline
 	for i := range m.Requirements {
@@ -296,12 +296,12 @@ func (m *machine) stand(now time.Time) {
 	for i := m.lo; i < m.hi; i++ {
 		for _, e := range m.p.Requirements[i].Escalation {
 			if m.escalated == nil {
-				m.wake(m.reach(i, e.After), now)
+				m.wake(m.dueAfter(i, e.After), now)
 			}
 		}
 		for _, after := range m.p.Requirements[i].Reminders {
 			if m.Requirements[i].Given < m.Requirements[i].Needed {
-				m.wake(m.reach(i, after), now)
+				m.wake(m.dueAfter(i, after), now)
 			}
 		}
 	}

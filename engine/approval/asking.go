@@ -56,10 +56,10 @@ func (a Approval) Asking(now time.Time) Asking {
 	}
 	slices.Sort(asking.Roles)
 	for _, yes := range m.yeses {
-		asking.Spoken = append(asking.Spoken, yes.Voter.voices()...)
+		asking.Spoken = append(asking.Spoken, yes.Voter.identities()...)
 	}
 	for _, no := range m.noes {
-		asking.Noes = append(asking.Noes, no.Voter.voices())
+		asking.Noes = append(asking.Noes, no.Voter.identities())
 	}
 	return asking
 }

@@ -82,8 +82,8 @@ func (v Voter) speaker() Voter {
 	return v
 }
 
-// voices are the identities that speak with the vote.
-func (v Voter) voices() []string {
+// identities are the identities that speak with the vote.
+func (v Voter) identities() []string {
 	voices := []string{v.Identity}
 	for _, other := range v.Via {
 		voices = append(voices, other.Identity)
@@ -91,8 +91,8 @@ func (v Voter) voices() []string {
 	return voices
 }
 
-// stands reports whether everybody behind the vote may have a say at all.
-func (v Voter) stands(p Plan) bool {
+// eligible reports whether everybody behind the vote may have a say at all.
+func (v Voter) eligible(p Plan) bool {
 	for _, one := range append([]Voter{v}, v.Via...) {
 		if !one.Active || one.Identity == "" || slices.Contains(p.Excluded, one.Identity) {
 			return false

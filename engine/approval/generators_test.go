@@ -123,7 +123,7 @@ func drawFact(t *rapid.T, p Plan, s State, now time.Time) Fact {
 	}
 	if s.Status == Pending {
 		// What it waits for comes more often, so that walks get somewhere.
-		switch p.Requirements[s.Stage].Kind.Traits().Giver {
+		switch p.Requirements[s.Stage].Kind.Traits().Discharger {
 		case engine.Requester:
 			kinds = append(kinds, Reply, Reply, Reply, Reply)
 		case engine.Accountable:

@@ -17,11 +17,11 @@ func TestEveryKindCanBeGiven(t *testing.T) {
 	confirmed := Fact{Seq: 1, At: start.Add(time.Second), Kind: Reply, Yes: true, Actor: engine.Actor{Kind: engine.ServiceActor, ID: "runtime"}}
 	proved := by(1, Verification, "owner", time.Second)
 	proved.Yes, proved.Details.Proof = true, &Proof{Method: "totp", At: proved.At}
-	given := map[engine.Giver][]Fact{
+	given := map[engine.Discharger][]Fact{
 		engine.Requester: {confirmed}, engine.Accountable: {proved}, engine.Tracker: {attached, found}, engine.Reviewers: {yes(1, "ada", time.Second)},
 	}
 	for _, k := range engine.Kinds() {
-		p, giver := plan(engine.Requirement{Kind: k, Role: "a", Needed: 1}), k.Traits().Giver
+		p, giver := plan(engine.Requirement{Kind: k, Role: "a", Needed: 1}), k.Traits().Discharger
 		p.Accountable = []string{"owner"}
 		if s := Advance(p, given[giver], start.Add(3*time.Second)); s.Status != Approved {
 			t.Errorf("%s is %s after what the giver %q gives (%d facts): the machine admits nothing, or this test does not know what", k, s.Status, giver, len(given[giver]))

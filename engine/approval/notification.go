@@ -38,14 +38,14 @@ func (m *machine) remind(now time.Time) {
 		if m.Requirements[i].Given >= m.Requirements[i].Needed {
 			continue
 		}
-		past := func(after engine.Duration) bool { return !now.Before(m.reach(i, after)) }
+		past := func(after engine.Duration) bool { return !now.Before(m.dueAfter(i, after)) }
 		for k, after := range m.p.Requirements[i].Reminders {
 			if past(after) {
 				m.notify(engine.NotifyReminder, fmt.Sprintf("reminder/%d/%d/%d", m.p.Edition, i, k), i)
 			}
 		}
 		for k, e := range m.p.Requirements[i].Escalation {
-			if past(e.After) && (m.escalated == nil || !m.escalated.At.Before(m.reach(i, e.After))) {
+			if past(e.After) && (m.escalated == nil || !m.escalated.At.Before(m.dueAfter(i, e.After))) {
 				m.notify(engine.NotifyEscalated, fmt.Sprintf("escalated/%d/%d/%d", m.p.Edition, i, k), i)
 			}
 		}

@@ -132,7 +132,7 @@ func TestQuorumIsAsTheReferenceSays(t *testing.T) {
 		for i, v := range crowd {
 			f := says(v, i+1, true)
 			fresh := !slices.ContainsFunc(facts, func(other Fact) bool { return shareVoice(other.Voter, v) })
-			want := fresh && v.stands(p) && ref.useful(facts, f) && !ref.enough(facts)
+			want := fresh && v.eligible(p) && ref.useful(facts, f) && !ref.enough(facts)
 			if got := Admit(p, facts, f, f.At) == nil; got != want {
 				t.Fatalf("%v after %v: admitted %t, want %t", v, facts, got, want)
 			}
@@ -146,7 +146,7 @@ func TestQuorumIsAsTheReferenceSays(t *testing.T) {
 		// One voice each, in whatever order: those that were not needed as well.
 		var votes []Fact
 		for i, v := range crowd {
-			if v.Active && !slices.ContainsFunc(votes, func(other Fact) bool { return shareVoice(other.Voter, v) }) && v.stands(p) {
+			if v.Active && !slices.ContainsFunc(votes, func(other Fact) bool { return shareVoice(other.Voter, v) }) && v.eligible(p) {
 				votes = append(votes, says(v, i+1, true))
 			}
 		}

@@ -37,7 +37,7 @@ func (d Denial) Text() string {
 // readers' to say.
 func (f Fact) Statement() engine.Statement {
 	s := statements[f.Kind]
-	if giver := f.Giver(); giver != "" {
+	if giver := f.Discharger(); giver != "" {
 		s = giver.Says(f.Yes)
 	}
 	switch {

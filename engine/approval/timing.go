@@ -54,9 +54,9 @@ func compiled(calendars map[string]calendar.Calendar, name string) clock {
 	return w
 }
 
-// reach is the moment at which requirement i has waited for d since its turn
+// dueAfter is the moment at which requirement i has waited for d since its turn
 // came, by its clock, which stood still while questions were open.
-func (m *machine) reach(i int, d engine.Duration) time.Time {
+func (m *machine) dueAfter(i int, d engine.Duration) time.Time {
 	c := m.clock(i)
 	return m.shift(c, c.Add(m.since, time.Duration(d)))
 }
@@ -83,7 +83,7 @@ func (m *machine) due(i int) time.Time {
 	if within <= 0 {
 		return overall
 	}
-	if own := m.reach(i, within+engine.Duration(m.extended)); own.Before(overall) {
+	if own := m.dueAfter(i, within+engine.Duration(m.extended)); own.Before(overall) {
 		return own
 	}
 	return overall
@@ -142,7 +142,7 @@ func (m *machine) escalatedTo(i int, f *Fact) []string {
 func (m *machine) escalation(i int, f *Fact) []string {
 	var roles []string
 	for _, e := range m.p.Requirements[i].Escalation {
-		if m.escalated != nil && f.Seq > m.escalated.Seq || !f.At.Before(m.reach(i, e.After)) {
+		if m.escalated != nil && f.Seq > m.escalated.Seq || !f.At.Before(m.dueAfter(i, e.After)) {
 			roles = append(roles, e.Role)
 		}
 	}

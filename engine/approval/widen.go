@@ -30,7 +30,7 @@ func Widening(p Plan, facts []Fact, people []Voter, now time.Time) []int {
 	for i := m.lo; i < m.hi; i++ {
 		if slices.ContainsFunc(people, func(v Voter) bool {
 			f.Voter = v
-			return slices.Contains(p.ByClaim, v.Identity) && m.fits(i, f)
+			return slices.Contains(p.ByClaim, v.Identity) && m.mayVoteOn(i, f)
 		}) {
 			emptied = append(emptied, i)
 		}

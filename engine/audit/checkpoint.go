@@ -53,9 +53,9 @@ func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
 // ErrNotSigned is returned for a checkpoint without a good signature of its log.
 var ErrNotSigned = errors.New("the log has not signed it")
 
-// whose says of a note that none of the keys has signed which key did: it is most
+// explainSigner says of a note that none of the keys has signed which key did: it is most
 // often the wrong one that was given.
-func whose(err error, verifiers []note.Verifier) error {
+func explainSigner(err error, verifiers []note.Verifier) error {
 	var unverified *note.UnverifiedNoteError
 	if !errors.As(err, &unverified) || len(unverified.Note.UnverifiedSigs) == 0 || len(verifiers) == 0 {
 		return err
@@ -69,7 +69,7 @@ func whose(err error, verifiers []note.Verifier) error {
 func OpenCheckpoint(signed []byte, verifiers ...note.Verifier) (Checkpoint, error) {
 	n, err := note.Open(signed, note.VerifierList(verifiers...))
 	if err != nil {
-		return Checkpoint{}, fmt.Errorf("%w: %w", ErrNotSigned, whose(err, verifiers))
+		return Checkpoint{}, fmt.Errorf("%w: %w", ErrNotSigned, explainSigner(err, verifiers))
 	}
 	c, err := ParseCheckpoint(n.Text)
 	if err != nil {

@@ -228,8 +228,8 @@ func parseHash(s string) (h tlog.Hash, err error) {
 	return h, nil
 }
 
-// whole reads a count.
-func whole(v canon.Value) (int64, bool) {
+// readCount reads a count.
+func readCount(v canon.Value) (int64, bool) {
 	n, ok := v.Int()
 	return n, ok && n >= 0
 }

@@ -81,7 +81,7 @@ func (p *Prover) hash(height int, n int64) (tlog.Hash, error) {
 		if int64(len(hashes)) < width {
 			return tlog.Hash{}, fmt.Errorf("tile %d of level %d has %d hashes and not %d", id.n, level, len(hashes), width)
 		}
-		tile = pyramid(hashes[:width])
+		tile = tileLevels(hashes[:width])
 		if len(p.kept) >= maxKept {
 			clear(p.kept)
 		}
@@ -94,8 +94,8 @@ func (p *Prover) hash(height int, n int64) (tlog.Hash, error) {
 	return tile[above][i], nil
 }
 
-// pyramid is a tile's hashes and, above them, those of the complete subtrees.
-func pyramid(hashes []tlog.Hash) [][]tlog.Hash {
+// tileLevels is a tile's hashes and, above them, those of the complete subtrees.
+func tileLevels(hashes []tlog.Hash) [][]tlog.Hash {
 	all := make([][]tlog.Hash, TileHeight)
 	all[0] = hashes
 	for h := 1; h < TileHeight; h++ {

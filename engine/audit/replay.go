@@ -288,7 +288,7 @@ func (r *Replay) fact(e engine.Event) error {
 		return fmt.Errorf("it is of another agent or tool than approval %s", e.ApprovalID)
 	case len(a.facts) > 0 && p.Fact.Seq <= a.facts[len(a.facts)-1].Fact.Seq:
 		return fmt.Errorf("fact %d of approval %s comes after fact %d", p.Fact.Seq, e.ApprovalID, a.facts[len(a.facts)-1].Fact.Seq)
-	case !near(p.Fact.At, e.Timestamp):
+	case !closeInTime(p.Fact.At, e.Timestamp):
 		return fmt.Errorf("fact %d says that it is of %s, and is not", p.Fact.Seq, Time(p.Fact.At))
 	case p.Fact.Edition != a.editions:
 		return fmt.Errorf("fact %d is about edition %d of approval %s, which is in edition %d", p.Fact.Seq, p.Fact.Edition, e.ApprovalID, a.editions)
@@ -414,11 +414,11 @@ func (a *openApproval) judge(e engine.Event, end approval.SettledPayload) error 
 		return errors.New("it ends by other terms than it was asked by")
 	case end.Edition != a.editions:
 		return fmt.Errorf("it ends in edition %d, and the log has %d", end.Edition, a.editions)
-	case !near(end.OpenedAt, a.opened) || end.BeganAt.IsZero() && a.editions > 1 || !end.BeganAt.IsZero() && !near(end.BeganAt, a.began):
+	case !closeInTime(end.OpenedAt, a.opened) || end.BeganAt.IsZero() && a.editions > 1 || !end.BeganAt.IsZero() && !closeInTime(end.BeganAt, a.began):
 		return errors.New("it says that it began at another time than it did")
-	case a.asked.ExpiresIn > 0 && !near(end.ExpiresAt, a.deadline()):
+	case a.asked.ExpiresIn > 0 && !closeInTime(end.ExpiresAt, a.deadline()):
 		return errors.New("it ends with another deadline than it began with")
-	case !near(end.At, e.Timestamp):
+	case !closeInTime(end.At, e.Timestamp):
 		return errors.New("it was not computed when it was written")
 	}
 	state, err := end.Replay(e.Requirements, a.facts)
@@ -523,7 +523,7 @@ func (r *Replay) Forget(now time.Time) {
 	}
 }
 
-func near(a, b time.Time) bool { return a.Sub(b).Abs() <= slack }
+func closeInTime(a, b time.Time) bool { return a.Sub(b).Abs() <= slack }
 
 // maxRecent is how many approvals that are over are remembered: some MiB.
 const maxRecent = 1 << 18

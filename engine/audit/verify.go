@@ -242,7 +242,7 @@ func (v *Verifier) named() ([]note.Verifier, error) {
 func (v *Verifier) end(value canon.Value, data []byte) {
 	v.ended = true
 	count, _ := value.Get("events")
-	n, ok := whole(count)
+	n, ok := readCount(count)
 	switch header, _ := value.Get("header"); {
 	case !ok:
 		v.say(Problem{What: "the last line does not say how many events there are"})
@@ -258,7 +258,7 @@ func (v *Verifier) end(value canon.Value, data []byte) {
 func (v *Verifier) event(value canon.Value, data []byte) {
 	v.events++
 	get := func(name string) canon.Value { m, _ := value.Get(name); return m }
-	seq, ok := whole(get("seq"))
+	seq, ok := readCount(get("seq"))
 	bad := func(format string, args ...any) {
 		v.say(Problem{Seq: seq, EventID: get("event_id").Str(), What: fmt.Sprintf(format, args...)})
 	}

@@ -108,7 +108,7 @@ func (f *finder) sign(c rune) bool {
 func (f *finder) word(from, to int) {
 	word := f.text[from:to]
 	if mixing(word) > ModeratelyRestrictive {
-		f.intruders(from, to, native(word))
+		f.markForeign(from, to, native(word))
 		return
 	}
 	hasLatin, allPass := false, true
@@ -188,8 +188,8 @@ func native(word string) scriptSet {
 	return set
 }
 
-// intruders marks the letters of a word that are of none of the scripts.
-func (f *finder) intruders(from, to int, native scriptSet) {
+// markForeign marks the letters of a word that are of none of the scripts.
+func (f *finder) markForeign(from, to int, native scriptSet) {
 	for i := from; i < to; {
 		c, size := utf8.DecodeRuneInString(f.text[i:to])
 		if set := scriptsOf(c); !set.empty() && !set.meets(native) || native == latin && Twin(c) != "" {

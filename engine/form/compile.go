@@ -65,7 +65,7 @@ func compile(schema canon.Value) (*Form, error) {
 		return nil, err
 	}
 	w := complexity{document: &d}
-	if err := w.weigh(schema, 1); err != nil {
+	if err := w.add(schema, 1); err != nil {
 		return nil, err
 	}
 

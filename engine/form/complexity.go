@@ -50,7 +50,7 @@ var subschemas = map[string]int{
 	"properties": named | below, "patternProperties": named | below,
 }
 
-func (w *complexity) weigh(schema canon.Value, depth int) error {
+func (w *complexity) add(schema canon.Value, depth int) error {
 	// What is deeper than any document meets no value.
 	if depth > canon.MaxDepth+1 {
 		return nil
@@ -65,7 +65,7 @@ func (w *complexity) weigh(schema canon.Value, depth int) error {
 			if !ok {
 				return errors.New("a $ref leads nowhere")
 			}
-			if err := w.weigh(target, depth); err != nil {
+			if err := w.add(target, depth); err != nil {
 				return err
 			}
 			continue
@@ -90,20 +90,20 @@ func (w *complexity) weigh(schema canon.Value, depth int) error {
 			next++
 		}
 		if where&alone != 0 && m.Kind() != canon.ArrayKind {
-			if err := w.weigh(m, next); err != nil {
+			if err := w.add(m, next); err != nil {
 				return err
 			}
 		}
 		if where&listed != 0 {
 			for _, e := range m.Elements() {
-				if err := w.weigh(e, next); err != nil {
+				if err := w.add(e, next); err != nil {
 					return err
 				}
 			}
 		}
 		if where&named != 0 {
 			for _, e := range m.All() {
-				if err := w.weigh(e, next); err != nil {
+				if err := w.add(e, next); err != nil {
 					return err
 				}
 			}
@@ -146,15 +146,15 @@ func compilePattern(text string) (jsonschema.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-// weight is the number of values in v and the bytes of its texts and names.
-func weight(v canon.Value) (values, text int) {
+// size is the number of values in v and the bytes of its texts and names.
+func size(v canon.Value) (values, text int) {
 	values, text = 1, len(v.Str())
 	for _, e := range v.Elements() {
-		n, size := weight(e)
+		n, size := size(e)
 		values, text = values+n, text+size
 	}
 	for name, m := range v.All() {
-		n, size := weight(m)
+		n, size := size(m)
 		values, text = values+n, text+size+len(name)
 	}
 	return values, text

@@ -68,14 +68,14 @@ func (d *document) resolve(schema canon.Value) (target canon.Value, names []cano
 		names = append(names, schema)
 		ref, isRef := schema.Get("$ref")
 		all, isAll := schema.Get("allOf")
-		if !isRef && (!isAll || all.Len() != 1 || !bare(schema, "allOf")) {
+		if !isRef && (!isAll || all.Len() != 1 || !onlyKeyword(schema, "allOf")) {
 			return schema, names, true
 		}
 		if !isRef {
 			schema = all.At(0)
 			continue
 		}
-		if !d.old && !bare(schema, "$ref") {
+		if !d.old && !onlyKeyword(schema, "$ref") {
 			return schema, names, false
 		}
 		if schema, ok = d.follow(ref.Str()); !ok {
@@ -85,8 +85,8 @@ func (d *document) resolve(schema canon.Value) (target canon.Value, names []cano
 	return schema, names, false
 }
 
-// bare reports whether only the keyword and annotations are in a schema.
-func bare(schema canon.Value, keyword string) bool {
+// onlyKeyword reports whether only the keyword and annotations are in a schema.
+func onlyKeyword(schema canon.Value, keyword string) bool {
 	for name := range schema.All() {
 		if name != keyword && !annotations[name] {
 			return false
@@ -136,11 +136,11 @@ func divisible(schema canon.Value) bool {
 			return false
 		}
 	}
-	return kind.Str() == "object" && properties.Len() > 0 && undotted(properties)
+	return kind.Str() == "object" && properties.Len() > 0 && noDots(properties)
 }
 
-// undotted reports whether no name has a dot, which joins names of fields.
-func undotted(object canon.Value) bool {
+// noDots reports whether no name has a dot, which joins names of fields.
+func noDots(object canon.Value) bool {
 	for name := range object.All() {
 		if strings.Contains(name, ".") {
 			return false
@@ -191,7 +191,7 @@ func (d *document) describe(name string, schema canon.Value) node {
 func withoutNull(schema canon.Value) (canon.Value, bool) {
 	for _, keyword := range [...]string{"anyOf", "oneOf"} {
 		list, there := schema.Get(keyword)
-		if !there || list.Len() != 2 || !bare(schema, keyword) {
+		if !there || list.Len() != 2 || !onlyKeyword(schema, keyword) {
 			continue
 		}
 		for i := range 2 {

@@ -31,7 +31,7 @@ func infer(object canon.Value, depth int, left *int) []node {
 			n.kind = Boolean
 		case canon.ObjectKind:
 			// All of its members get a field, or it gets one.
-			if depth < maxNesting && v.Len() > 0 && v.Len() <= *left && splits(object, name) && undotted(v) {
+			if depth < maxNesting && v.Len() > 0 && v.Len() <= *left && splits(object, name) && noDots(v) {
 				before := *left
 				if children := infer(v, depth+1, left); len(children) == v.Len() {
 					n.group, n.children = true, children

@@ -24,7 +24,7 @@ func (f *Form) Validate(v canon.Value) []Problem {
 	if f.schema == nil {
 		return nil
 	}
-	values, text := weight(v)
+	values, text := size(v)
 	if values*f.steps > maxWork || text*f.program > maxMatching {
 		return []Problem{{Message: "is too large to be checked by this schema"}}
 	}

@@ -155,7 +155,7 @@ func (p particulars) account(e engine.Event) user {
 	if subject := p.text("subject"); subject != "" {
 		return user{UID: subject, TypeID: 1, Type: "User"}
 	}
-	return who(e.Actor)
+	return userOf(e.Actor)
 }
 
 // split takes a code apart: what it is about, and what was done to it. A code

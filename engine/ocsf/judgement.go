@@ -12,9 +12,11 @@ var (
 // what people say carry the decision's outcome along, which was before.
 func asks(t engine.EventType) bool { return t == engine.Decided || t == engine.Reopened }
 
-// thrown reports whether the event is of a kill switch that was thrown, and not
+// isKillSwitch reports whether the event is of a kill switch that was thrown, and not
 // of something that one stopped.
-func thrown(e engine.Event) bool { return e.Type == engine.Admin && e.Outcome == engine.KillSwitch }
+func isKillSwitch(e engine.Event) bool {
+	return e.Type == engine.Admin && e.Outcome == engine.KillSwitch
+}
 
 // statusOf says whether what was wanted came about. A call that waits has
 // neither; of a call whose agent is silent nobody knows.
@@ -36,7 +38,7 @@ func statusOf(e engine.Event) named {
 		}
 		return success
 	case engine.KillSwitch:
-		if thrown(e) {
+		if isKillSwitch(e) {
 			return success
 		}
 		return failure
@@ -57,7 +59,7 @@ var (
 // where a person has to see to something, Low for what was refused.
 func severityOf(e engine.Event) named {
 	refused := e.Outcome.Route() == engine.Refuse
-	if thrown(e) || e.Type == engine.Ungated || e.Type == engine.Broken && !refused {
+	if isKillSwitch(e) || e.Type == engine.Ungated || e.Type == engine.Broken && !refused {
 		return high
 	}
 	found := informational
@@ -105,7 +107,7 @@ func control(e engine.Event) (action, disposition named) {
 	case engine.Rejected:
 		return denied, named{25, "Rejected"}
 	case engine.KillSwitch:
-		if thrown(e) {
+		if isKillSwitch(e) {
 			return allowed, named{1, "Allowed"}
 		}
 		return denied, named{2, "Blocked"}

@@ -114,7 +114,7 @@ func record(e engine.Event, product Product) event {
 		SeverityID: t.ID, Severity: t.Name, StatusID: s.ID, Status: s.Name,
 		ActionID: act.ID, Action: act.Name, DispositionID: d.ID, Disposition: d.Name,
 		Message:  message(e.Reasons),
-		Metadata: described(e, product), Actor: actor{User: who(e.Actor)}, SrcEndpoint: endpoint{ServiceName: or(e.Actor.Channel, unknown)},
+		Metadata: described(e, product), Actor: actor{User: userOf(e.Actor)}, SrcEndpoint: endpoint{ServiceName: or(e.Actor.Channel, unknown)},
 		Unmapped: unmappedOf(e, c),
 	}
 	if len(e.Reasons) > 0 {
@@ -131,7 +131,7 @@ func record(e engine.Event, product Product) event {
 	case apiActivity:
 		o.API, o.Resources = p.api(e, product), resources(e)
 	case authentication:
-		u := who(e.Actor)
+		u := userOf(e.Actor)
 		o.User, o.Service = &u, &service{Name: product.Name}
 	case accountChange:
 		u := p.account(e)
@@ -155,8 +155,8 @@ func described(e engine.Event, product Product) metadata {
 	return m
 }
 
-// who is an actor as a user: OCSF knows no agents by that name.
-func who(a engine.Actor) user {
+// userOf is an actor as a user: OCSF knows no agents by that name.
+func userOf(a engine.Actor) user {
 	if a.ID == "" {
 		return user{Name: unknown, Type: "Unknown"}
 	}

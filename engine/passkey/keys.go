@@ -133,7 +133,7 @@ func (k *Keys) added(c Change) error {
 	case h != nil && len(h.live) >= maxPasskeys || len(k.whose) >= maxKeys:
 		return errors.New("there are more passkeys than there can be")
 	}
-	if err := k.agreed(Add, c); err != nil {
+	if err := k.requireSignature(Add, c); err != nil {
 		return err
 	}
 	if k.people == nil {
@@ -152,7 +152,7 @@ func (k *Keys) removed(c Change) error {
 	if _, known := k.find(c.Person, c.Passkey.Credential); !known {
 		return nil // from before the log had keys: it could sign nothing
 	}
-	if err := k.agreed(Remove, c); err != nil {
+	if err := k.requireSignature(Remove, c); err != nil {
 		return err
 	}
 	h := k.people[c.Person]
@@ -162,8 +162,8 @@ func (k *Keys) removed(c Change) error {
 	return nil
 }
 
-// agreed refuses a change that no passkey has signed of a person who has one.
-func (k *Keys) agreed(what string, c Change) error {
+// requireSignature refuses a change that no passkey has signed of a person who has one.
+func (k *Keys) requireSignature(what string, c Change) error {
 	if !k.Has(c.Person) {
 		return nil
 	}

@@ -39,7 +39,7 @@ func (c *compiler) need(n source.Node, name string) (source.Node, bool) {
 		return m, true
 	}
 	for other := range n.Members() {
-		if means(other.Name, name) {
+		if misspells(other.Name, name) {
 			c.report(other.KeyProblem("missing", "the field "+strconv.Quote(name)+" is missing, and there is no field "+quote(other.Name), "did you mean "+strconv.Quote(name)+"?"), false)
 			if c.misspelt == nil {
 				c.misspelt = map[string]bool{}
@@ -55,8 +55,8 @@ func (c *compiler) need(n source.Node, name string) (source.Node, bool) {
 // bundleFields are those of a bundle beside its rules.
 var bundleFields = []string{"version", "generated_at", "expires_at", "rules", "defaults", "signature", "signed_by"}
 
-// means reports whether a field that there is not is another one, misspelt.
-func means(text, field string) bool {
+// misspells reports whether a field that there is not is another one, misspelt.
+func misspells(text, field string) bool {
 	known := slices.Contains(ruleFields, text) || slices.Contains(matchFields, text) || slices.Contains(bundleFields, text)
 	return !known && (len(field) > 3 || strings.EqualFold(text, field)) && source.Nearest(text, []string{field}) != ""
 }

@@ -33,7 +33,7 @@ func (c *compiler) reachable(n source.Node, r *rule) {
 		c.reachableAnyOf(approval, a.AnyOf)
 	default:
 		if there := len(people(asked[0].Role)); there < asked[0].Needed {
-			c.unreachable(whereAsked(n), asked[0].Needed, asked[0].Role, there)
+			c.unreachable(askField(n), asked[0].Needed, asked[0].Role, there)
 		}
 	}
 	at, _ := approval.Get("deny")
@@ -47,8 +47,8 @@ func (c *compiler) reachable(n source.Node, r *rule) {
 	}
 }
 
-// whereAsked is the field by which a rule asks for people.
-func whereAsked(n source.Node) source.Node {
+// askField is the field by which a rule asks for people.
+func askField(n source.Node) source.Node {
 	for _, name := range []string{"approval", "approver_role"} {
 		if at, ok := n.Get(name); ok {
 			return at

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Held says how a rule met a call.
-type Held string
+// StepResult says how a rule met a call.
+type StepResult string
 
 // A rule holds, does not hold, or holds for some of what the call claims and not for the
 // rest. A rule that could not be tried in bounded time refuses the call.
 const (
-	HoldsNot     Held = "no"
-	Holds        Held = "yes"
-	HoldsClaimed Held = "claimed"
-	TooLong      Held = "too_long"
+	HoldsNot     StepResult = "no"
+	Holds        StepResult = "yes"
+	HoldsClaimed StepResult = "claimed"
+	TooLong      StepResult = "too_long"
 )
 
 // Trace is how the rules met a call, in the order in which Consider tries them.
@@ -37,7 +37,7 @@ type Trace struct {
 // Step is one rule that was tried.
 type Step struct {
 	Rule
-	Held Held
+	Held StepResult
 	// Conditions are all of the rule's, in the order of Explain. A rule that does not hold has
 	// one that does not, or some that hold by a claim and exclude each other.
 	Conditions []TracedCondition
@@ -90,7 +90,7 @@ func (b *Bundle) Trace(r *Request, now time.Time) Trace {
 }
 
 // held is what Consider makes of the rule.
-func (r *rule) held(v *views) Held {
+func (r *rule) held(v *views) StepResult {
 	perhaps, surely := r.consider(v)
 	switch {
 	case perhaps == unknown:

@@ -177,8 +177,8 @@ type Change struct {
 	Examples []string `json:"examples"`
 }
 
-// Passing is a call that a person denied and that would now pass without one.
-type Passing struct {
+// NowPassing is a call that a person denied and that would now pass without one.
+type NowPassing struct {
 	ID   string `json:"id"`
 	Tool string `json:"tool"`
 	Denial
@@ -194,7 +194,7 @@ type Report struct {
 	Same    int      `json:"same"`
 	Changes []Change `json:"changes"`
 	// Passing are the past denials that would now pass.
-	Passing []Passing `json:"passing_denials"`
+	Passing []NowPassing `json:"passing_denials"`
 }
 
 // maxExamples is how many ids a Change keeps.
@@ -208,11 +208,11 @@ func Compare(cases []Case, accepted []string) Report {
 		old, new Verdict
 		compared bool
 	}
-	r := Report{Calls: len(cases), Changes: []Change{}, Passing: []Passing{}}
+	r := Report{Calls: len(cases), Changes: []Change{}, Passing: []NowPassing{}}
 	index := map[group]int{}
 	for _, c := range cases {
 		if c.Denial != nil && c.Now < c.Then && c.Now < engine.Defer && !c.Reviewed {
-			r.Passing = append(r.Passing, Passing{ID: c.ID, Tool: c.Tool, Denial: *c.Denial, New: c.New, Accepted: slices.Contains(accepted, c.ID)})
+			r.Passing = append(r.Passing, NowPassing{ID: c.ID, Tool: c.Tool, Denial: *c.Denial, New: c.New, Accepted: slices.Contains(accepted, c.ID)})
 		}
 		g := group{tool: c.Tool, new: c.New}
 		if c.Old != nil {

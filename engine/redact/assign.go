@@ -228,7 +228,7 @@ func (v assigned) plausible(kind named, name string, quotedName bool) bool {
 	if strings.IndexByte(v.text, ' ') >= 0 || !v.quoted && isPath(v.text) || strings.Contains(v.text, maskOpen) {
 		return false
 	}
-	digit, letter, other := census(v.text)
+	digit, letter, other := characterKinds(v.text)
 	if kind.human {
 		switch {
 		case len(v.text) < 6:
@@ -267,9 +267,9 @@ func oneCase(s string) bool {
 	return run(s, 0, len(s), isUpper) == len(s) || run(s, 0, len(s), func(c byte) bool { return isLetter(c) && !isUpper(c) }) == len(s)
 }
 
-// census says whether s holds a digit, a letter, and anything that is neither
+// characterKinds says whether s holds a digit, a letter, and anything that is neither
 // nor usual in names.
-func census(s string) (digit, letter, other bool) {
+func characterKinds(s string) (digit, letter, other bool) {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case isDigit(c):

@@ -36,7 +36,7 @@ func compile(expr string, base rule) []rule {
 			text = part.String() // slow to write, so only where it must be
 		}
 		r.reach = min(longest(part), maxReach-4) + 4
-		begins, _ := beginnings(part)
+		begins, _ := prefixesOf(part)
 		if len(begins) > 0 && !slices.ContainsFunc(begins, func(s string) bool { return len(s) < 2 }) {
 			r.begins = begins
 			r.word = startsWord(part)
@@ -64,22 +64,22 @@ func startsWord(re *syntax.Regexp) bool {
 	}
 }
 
-// beginnings lists, in lower case, what a match can begin with. exact says that
+// prefixesOf lists, in lower case, what a match can begin with. exact says that
 // the list holds whole matches. An empty list means that nothing is known.
-func beginnings(re *syntax.Regexp) (list []string, exact bool) {
+func prefixesOf(re *syntax.Regexp) (list []string, exact bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return []string{strings.ToLower(string(re.Rune))}, isASCII(re.Rune)
 	case syntax.OpEmptyMatch, syntax.OpWordBoundary, syntax.OpNoWordBoundary, syntax.OpBeginText, syntax.OpBeginLine:
 		return []string{""}, true
 	case syntax.OpCapture:
-		return beginnings(re.Sub[0])
+		return prefixesOf(re.Sub[0])
 	case syntax.OpPlus:
-		list, _ = beginnings(re.Sub[0])
+		list, _ = prefixesOf(re.Sub[0])
 		return list, false
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			list, _ = beginnings(re.Sub[0])
+			list, _ = prefixesOf(re.Sub[0])
 		}
 		return list, false
 	case syntax.OpCharClass:
@@ -88,7 +88,7 @@ func beginnings(re *syntax.Regexp) (list []string, exact bool) {
 	case syntax.OpAlternate:
 		exact = true
 		for _, sub := range re.Sub {
-			l, e := beginnings(sub)
+			l, e := prefixesOf(sub)
 			if len(l) == 0 {
 				return nil, false
 			}
@@ -106,7 +106,7 @@ func beginnings(re *syntax.Regexp) (list []string, exact bool) {
 func concatenated(subs []*syntax.Regexp) (list []string, exact bool) {
 	list = []string{""}
 	for _, sub := range subs {
-		tails, e := beginnings(sub)
+		tails, e := prefixesOf(sub)
 		if len(tails) == 0 || len(list)*len(tails) > maxBegins {
 			return list, false
 		}

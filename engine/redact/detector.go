@@ -72,7 +72,7 @@ func (d *Detector) Find(text string) []Span {
 			return unscanned(text)
 		}
 		if len(more) == 0 {
-			return tidy(spans)
+			return mergeSpans(spans)
 		}
 		for _, m := range more {
 			spans = append(spans, restore(m, merged))
@@ -101,11 +101,11 @@ func (d *Detector) scan(text string) ([]Span, bool) {
 	for i := range s.spans {
 		s.spans[i].Start, s.spans[i].End = folded.original(s.spans[i].Start, s.spans[i].End)
 	}
-	return tidy(s.spans), true
+	return mergeSpans(s.spans), true
 }
 
-// tidy sorts spans and joins those of one tag that overlap.
-func tidy(spans []Span) []Span {
+// mergeSpans sorts spans and joins those of one tag that overlap.
+func mergeSpans(spans []Span) []Span {
 	slices.SortFunc(spans, func(a, b Span) int {
 		return cmp.Or(strings.Compare(a.Tag, b.Tag), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
 	})
@@ -139,12 +139,12 @@ type scanner struct {
 	digits  int // digits before this offset have been judged
 	notMail int // the @ behind a URL's password, which makes no address
 	pemEnd  int // PEM blocks before this offset have been judged
-	looked  []lookedAt
+	looked  []searchedTo
 	chain   chain
 }
 
-// lookedAt remembers how far a rule that searches around its keyword has come.
-type lookedAt struct{ rule, end int }
+// searchedTo remembers how far a rule that searches around its keyword has come.
+type searchedTo struct{ rule, end int }
 
 func (s *scanner) add(start, end int, tag string) {
 	if start < end {

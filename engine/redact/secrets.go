@@ -36,14 +36,14 @@ func (s *scanner) match(r *rule, at int) {
 // search tries a rule around one of its keywords. Everything within around/2 of
 // the keyword is searched, so that the next keyword needs a look only beyond.
 func (s *scanner) search(ruleIndex, at int) {
-	var seen *lookedAt
+	var seen *searchedTo
 	for i := range s.looked {
 		if s.looked[i].rule == ruleIndex {
 			seen = &s.looked[i]
 		}
 	}
 	if seen == nil {
-		s.looked = append(s.looked, lookedAt{rule: ruleIndex})
+		s.looked = append(s.looked, searchedTo{rule: ruleIndex})
 		seen = &s.looked[len(s.looked)-1]
 	} else if at < seen.end {
 		return

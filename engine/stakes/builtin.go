@@ -8,15 +8,15 @@ import (
 	"holdpoint/engine/canon"
 )
 
-// fitting is a template of this package that fits a call.
-type fitting struct {
+// matchedTemplate is a template of this package that fits a call.
+type matchedTemplate struct {
 	text   string
 	danger Danger
 	notes  []string
 }
 
 // builtIn fills the template; not ok where it cannot be read.
-func (w Writer) builtIn(f fitting, args canon.Value) (Sentence, bool) {
+func (w Writer) builtIn(f matchedTemplate, args canon.Value) (Sentence, bool) {
 	t, err := parse(f.text)
 	if err != nil {
 		return Sentence{}, false
@@ -38,8 +38,8 @@ type call struct {
 	unclear bool
 }
 
-// says reports whether one of the words is in the tool's name.
-func (c *call) says(words string) bool {
+// nameHas reports whether one of the words is in the tool's name.
+func (c *call) nameHas(words string) bool {
 	return slices.ContainsFunc(strings.Fields(words), func(w string) bool { return slices.Contains(c.words, w) })
 }
 
@@ -52,9 +52,9 @@ func (c *call) slot(names string) string {
 	return place
 }
 
-// aside is the first of several places. The others are told to be left out: it is for what
+// otherFields is the first of several places. The others are told to be left out: it is for what
 // says less of a call.
-func (c *call) aside(names string) string {
+func (c *call) otherFields(names string) string {
 	place, _ := c.first(names)
 	return place
 }
@@ -100,10 +100,10 @@ func with(before, place, format string) string {
 
 // builtIns are tried in this order: what is told by the shape of the arguments comes
 // behind what is told by the tool's name.
-var builtIns = []func(*call) (fitting, bool){ofCodingAgent, refund, payment, payee, access, mail, deployment, query, command, file, request, deletion}
+var builtIns = []func(*call) (matchedTemplate, bool){ofCodingAgent, refund, payment, payee, access, mail, deployment, query, command, file, request, deletion}
 
-// fit is the template that fits a call.
-func fit(tool string, args canon.Value) (fitting, bool) {
+// matchTemplate is the template that fits a call.
+func matchTemplate(tool string, args canon.Value) (matchedTemplate, bool) {
 	words := wordsOf(tool)
 	for _, of := range builtIns {
 		c := &call{tool: tool, words: words, args: args}
@@ -111,7 +111,7 @@ func fit(tool string, args canon.Value) (fitting, bool) {
 			return f, !c.unclear
 		}
 	}
-	return fitting{}, false
+	return matchedTemplate{}, false
 }
 
 // wordsOf splits a tool's name at everything that is no letter and where upper case
@@ -161,51 +161,51 @@ const payees = "payee.name payee recipient.name recipient beneficiary.name benef
 
 const accounts = "iban account account_number to_account destination_account destination payee.iban recipient.iban beneficiary.iban creditor.iban payee.account recipient.account beneficiary.account"
 
-func refund(c *call) (f fitting, ok bool) {
+func refund(c *call) (f matchedTemplate, ok bool) {
 	amount := c.amount()
-	if !c.says("refund refunds reimburse reimbursement") || c.says(looks) || amount == "" {
+	if !c.nameHas("refund refunds reimburse reimbursement") || c.nameHas(looks) || amount == "" {
 		return f, false
 	}
 	f.text = "Refund " + amount + with(" to *", c.slot("customer.name customer customer_id customer_email email user_id "+payees), "") +
-		with(" for order ", c.aside("order order_id order_number"), "") + with(" of payment ", c.aside("payment payment_id payment_intent charge charge_id transaction_id"), "") +
+		with(" for order ", c.otherFields("order order_id order_number"), "") + with(" of payment ", c.otherFields("payment payment_id payment_intent charge charge_id transaction_id"), "") +
 		with(", to account *", c.slot(accounts), "account")
 	return f, true
 }
 
-func payment(c *call) (f fitting, ok bool) {
+func payment(c *call) (f matchedTemplate, ok bool) {
 	amount := c.amount()
-	if !c.says("pay payment payments payout payouts transfer transfers wire remit disburse charge") || c.says(looks) || amount == "" {
+	if !c.nameHas("pay payment payments payout payouts transfer transfers wire remit disburse charge") || c.nameHas(looks) || amount == "" {
 		return f, false
 	}
 	f.text = "Pay " + amount
-	if c.says("charge") {
+	if c.nameHas("charge") {
 		f.text = "Charge " + amount
 		f.text += with(" to *", c.slot("customer.name customer customer_id customer_email"), "")
 	}
 	f.text += with(" to *", c.slot(payees), "") + with(", account *", c.slot(accounts), "account") +
-		with(", from account ", c.slot("from_account source_account from_iban from"), "account") + with(", reference ", c.aside("reference memo description invoice invoice_id"), "")
+		with(", from account ", c.slot("from_account source_account from_iban from"), "account") + with(", reference ", c.otherFields("reference memo description invoice invoice_id"), "")
 	return f, true
 }
 
 // payee is a change of whom later payments go to.
-func payee(c *call) (f fitting, ok bool) {
+func payee(c *call) (f matchedTemplate, ok bool) {
 	who, account := c.slot("payee_id name "+payees), c.slot(accounts+" new_iban")
-	if !c.says("payee beneficiary vendor supplier creditor") || c.says(looks) || who == "" || account == "" {
+	if !c.nameHas("payee beneficiary vendor supplier creditor") || c.nameHas(looks) || who == "" || account == "" {
 		return f, false
 	}
 	f.text, f.danger = with("From now on, pay *", who, "")+with(" into account *", account, "account"), High
 	return f, true
 }
 
-func mail(c *call) (f fitting, ok bool) {
+func mail(c *call) (f matchedTemplate, ok bool) {
 	to := c.slot("to recipients recipient email channel channel_id phone phone_number")
-	if !c.says("mail email mails emails gmail smtp message messages sms slack teams notify chat") || c.says(looks) || to == "" {
+	if !c.nameHas("mail email mails emails gmail smtp message messages sms slack teams notify chat") || c.nameHas(looks) || to == "" {
 		return f, false
 	}
 	f.text = "Send"
 	if subject := c.slot("subject title"); subject != "" {
 		f.text += with(" ", subject, "")
-	} else if body := c.aside("text body message content"); body != "" {
+	} else if body := c.otherFields("text body message content"); body != "" {
 		f.text += with(" ", body, "line")
 	}
 	f.text += with(" to *", to, "list") + with(", copy to *", c.slot("cc"), "list") + with(", hidden copy to *", c.slot("bcc"), "list")
@@ -215,31 +215,31 @@ func mail(c *call) (f fitting, ok bool) {
 	return f, true
 }
 
-func deployment(c *call) (f fitting, ok bool) {
+func deployment(c *call) (f matchedTemplate, ok bool) {
 	verb := ""
 	for _, v := range []struct{ words, text string }{
 		{"rollback", "Roll back"}, {"restart reboot", "Restart"}, {"scale", "Scale"}, {"deploy deployment release rollout promote", "Deploy"},
 	} {
-		if verb == "" && (c.says(v.words) || v.text == "Roll back" && c.says("roll") && c.says("back")) {
+		if verb == "" && (c.nameHas(v.words) || v.text == "Roll back" && c.nameHas("roll") && c.nameHas("back")) {
 			verb = v.text
 		}
 	}
 	what := c.slot("service app application project deployment image workload name")
-	if verb == "" || c.says(looks) || what == "" {
+	if verb == "" || c.nameHas(looks) || what == "" {
 		return f, false
 	}
-	f.text = verb + with(" *", what, "") + with(" ", c.aside("version tag ref commit revision to_version image_tag"), "") +
+	f.text = verb + with(" *", what, "") + with(" ", c.otherFields("version tag ref commit revision to_version image_tag"), "") +
 		with(" to ", c.slot("replicas instances count desired_count"), "") + with(" in *", c.slot("environment env stage cluster namespace target"), "")
 	return f, true
 }
 
 // access gives or takes a role, a permission or a membership.
-func access(c *call) (f fitting, ok bool) {
+func access(c *call) (f matchedTemplate, ok bool) {
 	who, group := c.slot("user user_id username email member member_id principal principal_id subject grantee account"), c.slot("group group_id")
 	what := c.slot("role roles permission permissions policy policy_arn scope scopes access access_level level")
 	on := with(" on *", c.slot("resource resource_id project repository repo file folder document bucket team org organization"), "")
-	gives, takes := c.says("grant assign add invite share attach allow"), c.says("revoke remove unassign unshare detach deny")
-	about := what != "" || c.says("role roles permission permissions access member members iam acl")
+	gives, takes := c.nameHas("grant assign add invite share attach allow"), c.nameHas("revoke remove unassign unshare detach deny")
+	about := what != "" || c.nameHas("role roles permission permissions access member members iam acl")
 	switch {
 	case who == "":
 		who = group
@@ -264,25 +264,25 @@ func access(c *call) (f fitting, ok bool) {
 	return f, true
 }
 
-func file(c *call) (f fitting, ok bool) {
+func file(c *call) (f matchedTemplate, ok bool) {
 	place := c.slot("path file_path absolute_path filepath filename file file_name")
 	from, to := c.slot("source source_path from src old_path"), c.slot("destination destination_path dest dst new_path to target")
-	if !c.says("file files directory dir folder path fs write edit document") && place == "" {
+	if !c.nameHas("file files directory dir folder path fs write edit document") && place == "" {
 		return f, false
 	}
 	switch {
-	case c.says("delete remove rm unlink purge wipe") && place != "":
+	case c.nameHas("delete remove rm unlink purge wipe") && place != "":
 		f.text, f.danger = with("Delete *", place, "path"), High
 		if v, _ := c.args.Get("recursive"); v.Kind() == canon.BoolKind && v.Bool() {
 			f.notes = append(f.notes, "recursive: with all that is in it")
 		}
-	case c.says("move rename mv") && from != "" && to != "":
+	case c.nameHas("move rename mv") && from != "" && to != "":
 		f.text = with("Move *", from, "path") + with(" to *", to, "path")
-	case c.says("copy cp") && from != "" && to != "":
+	case c.nameHas("copy cp") && from != "" && to != "":
 		f.text = with("Copy *", from, "path") + with(" to *", to, "path")
-	case c.says("write create save put append edit update patch replace upload") && place != "":
-		f.text = with("Write *", place, "path") + with(": ", c.aside("content contents text data file_text new_string new_text"), "line")
-	case c.says("read open cat view get download") && place != "":
+	case c.nameHas("write create save put append edit update patch replace upload") && place != "":
+		f.text = with("Write *", place, "path") + with(": ", c.otherFields("content contents text data file_text new_string new_text"), "line")
+	case c.nameHas("read open cat view get download") && place != "":
 		f.text, f.danger = with("Read *", place, "path"), Low
 	default:
 		return f, false
@@ -290,9 +290,9 @@ func file(c *call) (f fitting, ok bool) {
 	return f, true
 }
 
-func request(c *call) (f fitting, ok bool) {
+func request(c *call) (f matchedTemplate, ok bool) {
 	place, method := c.slot("url uri endpoint"), c.slot("method http_method verb")
-	if place == "" || method == "" && !c.says("http https request fetch curl webhook url api browse get post put delete web") {
+	if place == "" || method == "" && !c.nameHas("http https request fetch curl webhook url api browse get post put delete web") {
 		return f, false
 	}
 	f.text = "Send a request"
@@ -310,8 +310,8 @@ func request(c *call) (f fitting, ok bool) {
 const deletes = "delete drop destroy purge wipe truncate terminate"
 
 // deletion is a call that deletes one thing by its name or number.
-func deletion(c *call) (f fitting, ok bool) {
-	if !c.says(deletes) {
+func deletion(c *call) (f matchedTemplate, ok bool) {
+	if !c.nameHas(deletes) {
 		return f, false
 	}
 	kind := strings.Join(slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return slices.Contains(strings.Fields(deletes), w) }), " ")

@@ -9,9 +9,9 @@ import (
 // tools are those of coding agents, as their hooks call them, in lower case: of Claude
 // Code, Codex, Gemini CLI and Copilot CLI. Where another tool has such a name, its
 // arguments have to have the same names, too.
-var tools = map[string]func(*call) (fitting, bool){
+var tools = map[string]func(*call) (matchedTemplate, bool){
 	"edit": replacement, "multiedit": replacement, "replace": replacement, "str_replace": replacement, "str_replace_editor": replacement,
-	"notebookedit": notebook,
+	"notebookedit": notebookEdit,
 	"apply_patch":  patched, "applypatch": patched, "patch": patched,
 	"read_many_files": reading, "notebookread": reading,
 	"ls": listing, "list_directory": listing, "list_dir": listing,
@@ -28,7 +28,7 @@ var tools = map[string]func(*call) (fitting, bool){
 }
 
 // ofCodingAgent is a call of a tool of a coding agent.
-func ofCodingAgent(c *call) (f fitting, ok bool) {
+func ofCodingAgent(c *call) (f matchedTemplate, ok bool) {
 	of := tools[strings.ToLower(c.tool)]
 	if of == nil {
 		return f, false
@@ -39,7 +39,7 @@ func ofCodingAgent(c *call) (f fitting, ok bool) {
 const filePaths = "file_path path absolute_path filepath filename"
 
 // replacement replaces text of a file.
-func replacement(c *call) (f fitting, ok bool) {
+func replacement(c *call) (f matchedTemplate, ok bool) {
 	place, from, to := c.slot(filePaths), c.slot("old_string old_str"), c.slot("new_string new_str")
 	edits, _ := c.args.Get("edits")
 	switch {
@@ -64,8 +64,8 @@ func replacement(c *call) (f fitting, ok bool) {
 	return f, true
 }
 
-// notebook changes a cell of a notebook.
-func notebook(c *call) (f fitting, ok bool) {
+// notebookEdit changes a cell of a notebook.
+func notebookEdit(c *call) (f matchedTemplate, ok bool) {
 	place, source := c.slot("notebook_path"), c.slot("new_source")
 	if place == "" {
 		return f, false
@@ -83,9 +83,9 @@ func notebook(c *call) (f fitting, ok bool) {
 }
 
 // patched changes files by a patch.
-func patched(c *call) (f fitting, ok bool) {
+func patched(c *call) (f matchedTemplate, ok bool) {
 	place := c.slot("patch diff input command")
-	text, whole := looked(c.text(place), maxLooked)
+	text, whole := shorten(c.text(place), maxLooked)
 	p := readPatch(text)
 	if place == "" || len(p.files) == 0 {
 		return f, false
@@ -100,32 +100,32 @@ func patched(c *call) (f fitting, ok bool) {
 	return f, true
 }
 
-func reading(c *call) (f fitting, ok bool) {
+func reading(c *call) (f matchedTemplate, ok bool) {
 	place := c.slot("paths include notebook_path " + filePaths)
 	f.text, f.danger = with("Read *", place, "list"), Low
 	return f, place != ""
 }
 
-func listing(c *call) (f fitting, ok bool) {
+func listing(c *call) (f matchedTemplate, ok bool) {
 	place := c.slot("path dir_path directory relative_workspace_path")
 	f.text, f.danger = with("List the directory *", place, "path"), Low
 	return f, place != ""
 }
 
-func finding(c *call) (f fitting, ok bool) {
+func finding(c *call) (f matchedTemplate, ok bool) {
 	pattern := c.slot("pattern glob glob_pattern")
 	f.text, f.danger = with("Find files by name: ", pattern, "")+with(" in *", c.slot("path dir_path directory"), "path"), Low
 	return f, pattern != ""
 }
 
-func searching(c *call) (f fitting, ok bool) {
+func searching(c *call) (f matchedTemplate, ok bool) {
 	pattern := c.slot("pattern query regex")
-	f.text, f.danger = with("Search files for ", pattern, "line")+with(" in *", c.slot("path dir_path directory"), "path")+with(", of those named ", c.aside("glob include include_pattern"), "list"), Low
+	f.text, f.danger = with("Search files for ", pattern, "line")+with(" in *", c.slot("path dir_path directory"), "path")+with(", of those named ", c.otherFields("glob include include_pattern"), "list"), Low
 	return f, pattern != ""
 }
 
 // fetching reads a page of the web. What its address holds goes there.
-func fetching(c *call) (f fitting, ok bool) {
+func fetching(c *call) (f matchedTemplate, ok bool) {
 	place, prompt := c.slot("url uri"), c.slot("prompt")
 	switch {
 	case c.slot("method") != "": // a request like any other
@@ -138,39 +138,39 @@ func fetching(c *call) (f fitting, ok bool) {
 	return f, place+prompt != ""
 }
 
-func webSearch(c *call) (f fitting, ok bool) {
+func webSearch(c *call) (f matchedTemplate, ok bool) {
 	place := c.slot("query")
 	f.text = with("Search the web for ", place, "line")
 	return f, place != ""
 }
 
 // agent starts another agent. What it will do, its prompt says.
-func agent(c *call) (f fitting, ok bool) {
+func agent(c *call) (f matchedTemplate, ok bool) {
 	prompt := c.slot("prompt")
 	f.text = "Start another agent" + with(", ", c.slot("subagent_type agent_type agent_name"), "") + with(", to do ", prompt, "line")
 	return f, prompt != ""
 }
 
-func shellOf(words string, danger Danger) func(*call) (fitting, bool) {
-	return func(c *call) (fitting, bool) {
+func shellOf(words string, danger Danger) func(*call) (matchedTemplate, bool) {
+	return func(c *call) (matchedTemplate, bool) {
 		place := c.slot("shell_id bash_id task_id")
-		return fitting{text: words + with(" *", place, ""), danger: danger}, place != ""
+		return matchedTemplate{text: words + with(" *", place, ""), danger: danger}, place != ""
 	}
 }
 
-func todos(c *call) (f fitting, ok bool) {
+func todos(c *call) (f matchedTemplate, ok bool) {
 	list, _ := c.args.Get("todos")
 	f.text, f.danger = "Write its own list of "+plural(list.Len(), "{todos|count} task", "{todos|count} tasks"), Low
 	return f, list.Kind() == canon.ArrayKind
 }
 
-func memory(c *call) (f fitting, ok bool) {
+func memory(c *call) (f matchedTemplate, ok bool) {
 	place := c.slot("fact")
 	f.text = with("Remember for later sessions: ", place, "line")
 	return f, place != ""
 }
 
-func skill(c *call) (f fitting, ok bool) {
+func skill(c *call) (f matchedTemplate, ok bool) {
 	place := c.slot("skill command")
 	f.text = with("Use the skill *", place, "") + with(", with ", c.slot("args"), "line")
 	return f, place != ""

@@ -41,7 +41,7 @@ func (s *draft) field(p piece, args canon.Value) {
 		return
 	}
 	if p.target {
-		s.aim(spot(args, p.place), v)
+		s.addTarget(placeName(args, p.place), v)
 	}
 	from := len(s.Parts)
 	switch p.format {
@@ -65,8 +65,8 @@ func (s *draft) field(p piece, args canon.Value) {
 	}
 }
 
-// aim remembers whom or what the call is about.
-func (s *draft) aim(place string, v canon.Value) {
+// addTarget remembers whom or what the call is about.
+func (s *draft) addTarget(place string, v canon.Value) {
 	if v.Kind() == canon.StringKind {
 		s.Targets = append(s.Targets, Target{Place: place, Value: v.Str()})
 	}
@@ -110,7 +110,7 @@ func (s *draft) text(place, format, text string) {
 	if format == "account" {
 		s.Parts = append(s.Parts, Part{Kind: Text, Text: shown, Place: place})
 	} else {
-		s.tell(place, shown)
+		s.addText(place, shown)
 	}
 	if note != "" {
 		s.note(place, " ", note)
@@ -134,10 +134,10 @@ type run struct {
 	blanks int
 }
 
-// tell adds a text on one line, without what looks like a secret in it. A run of blanks is
+// addText adds a text on one line, without what looks like a secret in it. A run of blanks is
 // told by its length, and of a long text both ends are shown: nothing hides behind the
 // one, nor at the other.
-func (s *draft) tell(place, text string) {
+func (s *draft) addText(place, text string) {
 	text, rest, masked := clean(s.detector, text)
 	var runs []run
 	from, cost, length := 0, 0, rest

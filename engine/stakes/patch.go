@@ -159,7 +159,7 @@ const maxPatchFiles = 4
 
 // patch names the files that a patch changes, and says how many lines.
 func (s *draft) patch(place, text string) {
-	text, whole := looked(text, maxLooked)
+	text, whole := shorten(text, maxLooked)
 	p := readPatch(text)
 	if len(p.files) == 0 {
 		s.note(place, "", place+" is no patch that names a file")

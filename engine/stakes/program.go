@@ -17,9 +17,9 @@ const maxLooked = 64 << 10
 
 const tooLong = "it is too long to be looked through"
 
-// looked is what of a text is looked through, at most so many bytes, and whether that is all
+// shorten is what of a text is looked through, at most so many bytes, and whether that is all
 // of it.
-func looked(text string, most int) (string, bool) {
+func shorten(text string, most int) (string, bool) {
 	if len(text) <= most {
 		return text, true
 	}
@@ -27,9 +27,9 @@ func looked(text string, most int) (string, bool) {
 }
 
 // query is an SQL statement.
-func query(c *call) (f fitting, ok bool) {
+func query(c *call) (f matchedTemplate, ok bool) {
 	place := c.slot("sql query statement")
-	text, whole := looked(c.text(place), maxLooked)
+	text, whole := shorten(c.text(place), maxLooked)
 	if !sqlBegins.MatchString(text) {
 		return f, false
 	}
@@ -169,9 +169,9 @@ func dangersOf(text string) (notes []string) {
 }
 
 // command is a command of a shell, or a program with its arguments.
-func command(c *call) (f fitting, ok bool) {
+func command(c *call) (f matchedTemplate, ok bool) {
 	place := c.slot("command cmd script argv code")
-	if place == "" || !c.says("shell bash sh exec execute run command terminal ssh script process python code powershell") {
+	if place == "" || !c.nameHas("shell bash sh exec execute run command terminal ssh script process python code powershell") {
 		return f, false
 	}
 	v, _ := at(c.args, strings.Split(place, "."))
@@ -183,10 +183,10 @@ func command(c *call) (f fitting, ok bool) {
 		}
 		format, text = "list", strings.Join(words, " ")
 	}
-	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.aside("cwd workdir working_directory working_dir directory dir_path"), "path") +
+	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.otherFields("cwd workdir working_directory working_dir directory dir_path"), "path") +
 		with(": ", place, format)
 	f.danger = Medium
-	text, whole := looked(text, maxCommand)
+	text, whole := shorten(text, maxCommand)
 	if !whole {
 		f.danger, f.notes = High, []string{tooLong}
 	}

@@ -96,7 +96,7 @@ type Writer struct {
 // says so.
 func (w Writer) Write(tool string, args canon.Value, text string) Sentence {
 	if text == "" {
-		if f, ok := fit(tool, args); ok {
+		if f, ok := matchTemplate(tool, args); ok {
 			if s, ok := w.builtIn(f, args); ok {
 				return s
 			}

@@ -148,8 +148,8 @@ func placeOf(text string) []string {
 	return names
 }
 
-// spot is a place as text; the elements of an array are all at one.
-func spot(args canon.Value, place []string) string {
+// placeName is a place as text; the elements of an array are all at one.
+func placeName(args canon.Value, place []string) string {
 	text := ""
 	for i, name := range place {
 		if v, _ := at(args, place[:i]); v.Kind() == canon.ArrayKind {

@@ -95,7 +95,7 @@ var (
 	reviewOver   = &access.Refusal{Kind: access.Conflict, Code: "review_over", Detail: "This access review is over, and stays as it is. Start another one."}
 )
 
-func unfit(code, format string, args ...any) error {
+func invalidReview(code, format string, args ...any) error {
 	return &access.Refusal{Kind: access.Invalid, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
@@ -136,9 +136,9 @@ func (a AccessReviews) Start(ctx context.Context, by access.By, q AccessReviewRe
 	started, err := a.Store.AccessReviews.Start(ctx, r, signIns, once, func(lines []AccessLine) (engine.Event, error) {
 		switch {
 		case len(lines) == 0:
-			return engine.Event{}, unfit("nothing_to_review", "No enabled account has such a role.")
+			return engine.Event{}, invalidReview("nothing_to_review", "No enabled account has such a role.")
 		case len(lines) > MaxAccessLines:
-			return engine.Event{}, unfit("too_many", "There are %d accesses; a review has at most %d. Review some roles at a time.", len(lines), MaxAccessLines)
+			return engine.Event{}, invalidReview("too_many", "There are %d accesses; a review has at most %d. Review some roles at a time.", len(lines), MaxAccessLines)
 		}
 		counts := map[string]int{}
 		for i := range lines {
@@ -159,13 +159,13 @@ func (a AccessReviews) Start(ctx context.Context, by access.By, q AccessReviewRe
 func reviewFits(r AccessReview, now time.Time) error {
 	switch {
 	case r.Title == "" || len(r.Title) > maxReviewTitle || !utf8.ValidString(r.Title) || strings.ContainsFunc(r.Title, unseen):
-		return unfit("unfit_title", "A title has 1 to %d bytes, on one line.", maxReviewTitle)
+		return invalidReview("unfit_title", "A title has 1 to %d bytes, on one line.", maxReviewTitle)
 	case r.DueAt.IsZero() || !r.DueAt.After(now):
-		return unfit("due_too_early", "Say until when it is due: a time after now.")
+		return invalidReview("due_too_early", "Say until when it is due: a time after now.")
 	case r.DueAt.Sub(now) > MaxAccessDue:
-		return unfit("too_far", "It is due at most a year from now.")
+		return invalidReview("too_far", "It is due at most a year from now.")
 	case !r.Until.After(r.Since):
-		return unfit("until_too_early", "The period's end has to come after its beginning.")
+		return invalidReview("until_too_early", "The period's end has to come after its beginning.")
 	}
 	return rolesFit(r.Roles, nil, true)
 }
@@ -181,7 +181,7 @@ func (a AccessReviews) reviewers(ctx context.Context, q AccessReviewRequest, rol
 	who := accessReviewers{byRole: map[string]engine.Person{}}
 	for role, email := range q.ByRole {
 		if len(roles) > 0 && !slices.Contains(roles, role) {
-			return who, unfit("unknown_role", "The review is not about the role %q, which has a reviewer.", role)
+			return who, invalidReview("unknown_role", "The review is not about the role %q, which has a reviewer.", role)
 		}
 		p, err := a.reviewer(ctx, email)
 		if err != nil {
@@ -209,7 +209,7 @@ func (a AccessReviews) reviewer(ctx context.Context, who string) (engine.Person,
 	p, err := Retention(a).person(ctx, who)
 	var refusal *access.Refusal
 	if errors.As(err, &refusal) || err == nil && p.Disabled {
-		err = unfit("unknown_people", "There is no active account with the address %q.", who)
+		err = invalidReview("unknown_people", "There is no active account with the address %q.", who)
 	}
 	return p, err
 }
@@ -222,13 +222,13 @@ func (w accessReviewers) of(l AccessLine) (engine.Person, error) {
 	}
 	switch {
 	case !ok:
-		return first, unfit("no_reviewer", "Nobody is named to review the role %q. Name somebody for it, or somebody for all other roles.", l.Role)
+		return first, invalidReview("no_reviewer", "Nobody is named to review the role %q. Name somebody for it, or somebody for all other roles.", l.Role)
 	case first.Identity != l.Person.Identity:
 		return first, nil
 	case w.alternate == nil:
-		return first, unfit("own_access", "%s would review their own role %q. Name an alternate, who reviews what is a reviewer's own.", first.Email, l.Role)
+		return first, invalidReview("own_access", "%s would review their own role %q. Name an alternate, who reviews what is a reviewer's own.", first.Email, l.Role)
 	case w.alternate.Identity == l.Person.Identity:
-		return first, unfit("own_access", "%s and the alternate are the same human being: nobody reviews their own role %q.", first.Email, l.Role)
+		return first, invalidReview("own_access", "%s and the alternate are the same human being: nobody reviews their own role %q.", first.Email, l.Role)
 	}
 	return *w.alternate, nil
 }
@@ -303,13 +303,13 @@ func (a AccessReviews) Decide(ctx context.Context, p engine.Person, id string, d
 	d.Comment = strings.TrimSpace(d.Comment)
 	switch {
 	case len(d.Lines) == 0:
-		return AccessReview{}, unfit("no_lines", "Choose the accesses that you decide about.")
+		return AccessReview{}, invalidReview("no_lines", "Choose the accesses that you decide about.")
 	case len(d.Lines) > MaxAccessDecisions:
-		return AccessReview{}, unfit("too_many", "At most %d accesses are decided at once.", MaxAccessDecisions)
+		return AccessReview{}, invalidReview("too_many", "At most %d accesses are decided at once.", MaxAccessDecisions)
 	case d.Remove && d.Comment == "":
-		return AccessReview{}, unfit("comment_required", "Say why they are to be taken away.")
+		return AccessReview{}, invalidReview("comment_required", "Say why they are to be taken away.")
 	case len(d.Comment) > access.MaxReason || !utf8.ValidString(d.Comment):
-		return AccessReview{}, unfit("comment_too_long", "The comment has %d bytes; at most %d are kept.", len(d.Comment), access.MaxReason)
+		return AccessReview{}, invalidReview("comment_too_long", "The comment has %d bytes; at most %d are kept.", len(d.Comment), access.MaxReason)
 	}
 	by := access.PersonAdministers(p, channel, requestID)
 	return a.change(ctx, id, nil, func(r AccessReview, lines []AccessLine) (store.AccessEdit, engine.Event, error) {
@@ -334,12 +334,12 @@ func (a AccessReviews) Decide(ctx context.Context, p engine.Person, id string, d
 			edit.Decide = append(edit.Decide, l.N)
 		}
 		e := by.Event(code, message, "", "")
-		return edit, e, e.SetPayload(map[string]any{"review": r.ID, "accesses": told(chosen)})
+		return edit, e, e.SetPayload(map[string]any{"review": r.ID, "accesses": linePayloads(chosen)})
 	})
 }
 
-// told are accesses as events name them.
-func told(lines []AccessLine) []map[string]any {
+// linePayloads are accesses as events name them.
+func linePayloads(lines []AccessLine) []map[string]any {
 	list := []map[string]any{}
 	for _, l := range lines {
 		list = append(list, map[string]any{"line": l.N, "person": l.Person.ID, "role": l.Role})
@@ -352,7 +352,7 @@ func chosenLines(lines []AccessLine, numbers []int) ([]AccessLine, error) {
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(numbers))) {
 		i := slices.IndexFunc(lines, func(l AccessLine) bool { return l.N == n })
 		if i < 0 {
-			return nil, unfit("unknown_line", "The review has no line %d.", n)
+			return nil, invalidReview("unknown_line", "The review has no line %d.", n)
 		}
 		chosen = append(chosen, lines[i])
 	}
@@ -372,7 +372,7 @@ func (a AccessReviews) Assign(ctx context.Context, by access.By, id, from, to st
 			return AccessReview{}, err
 		}
 	} else if len(numbers) == 0 {
-		return AccessReview{}, unfit("no_lines", "Say whose accesses somebody else is to review, or which.")
+		return AccessReview{}, invalidReview("no_lines", "Say whose accesses somebody else is to review, or which.")
 	}
 	return a.change(ctx, id, once, func(r AccessReview, lines []AccessLine) (store.AccessEdit, engine.Event, error) {
 		edit := store.AccessEdit{Reviewer: next.ID}
@@ -387,16 +387,16 @@ func (a AccessReviews) Assign(ctx context.Context, by access.By, id, from, to st
 			return l.Decision != "" || former.ID != "" && l.Reviewer.ID != former.ID || l.Reviewer.ID == next.ID
 		})
 		if len(chosen) == 0 {
-			return edit, engine.Event{}, unfit("unchanged", "There is nothing left to review that somebody else could be given. Nothing was changed.")
+			return edit, engine.Event{}, invalidReview("unchanged", "There is nothing left to review that somebody else could be given. Nothing was changed.")
 		}
 		for _, l := range chosen {
 			if l.Person.Identity == next.Identity {
-				return edit, engine.Event{}, unfit("own_access", "%s would review their own role %q. Assign that line to somebody else.", next.Email, l.Role)
+				return edit, engine.Event{}, invalidReview("own_access", "%s would review their own role %q. Assign that line to somebody else.", next.Email, l.Role)
 			}
 			edit.Assign = append(edit.Assign, l.N)
 		}
 		e := by.Event("ACCESS_REVIEW_ASSIGNED", "Somebody else reviews who has some roles.", "", "")
-		return edit, e, e.SetPayload(map[string]any{"review": r.ID, "reviewer": next.ID, "accesses": told(chosen[:min(len(chosen), MaxAccessDecisions)]), "count": len(chosen)})
+		return edit, e, e.SetPayload(map[string]any{"review": r.ID, "reviewer": next.ID, "accesses": linePayloads(chosen[:min(len(chosen), MaxAccessDecisions)]), "count": len(chosen)})
 	})
 }
 
@@ -482,7 +482,7 @@ func removedOf(lines []AccessLine) (store.AccessEdit, []AccessLine) {
 
 func removedEvent(by access.By, r AccessReview, gone []AccessLine) (engine.Event, error) {
 	e := by.Event("ACCESS_REMOVED", "Roles that a review asked to take away were taken away.", "", "")
-	return e, e.SetPayload(map[string]any{"review": r.ID, "accesses": told(gone[:min(len(gone), MaxAccessDecisions)]), "count": len(gone)})
+	return e, e.SetPayload(map[string]any{"review": r.ID, "accesses": linePayloads(gone[:min(len(gone), MaxAccessDecisions)]), "count": len(gone)})
 }
 
 // Complete ends a review. It is refused while somebody has something left to review, or a
@@ -491,7 +491,7 @@ func removedEvent(by access.By, r AccessReview, gone []AccessLine) (engine.Event
 func (a AccessReviews) Complete(ctx context.Context, by access.By, id, incomplete string, once *access.Once[AccessReview]) (AccessReview, error) {
 	incomplete = strings.TrimSpace(incomplete)
 	if len(incomplete) > access.MaxReason || !utf8.ValidString(incomplete) {
-		return AccessReview{}, unfit("reason_too_long", "The reason has %d bytes; at most %d are kept.", len(incomplete), access.MaxReason)
+		return AccessReview{}, invalidReview("reason_too_long", "The reason has %d bytes; at most %d are kept.", len(incomplete), access.MaxReason)
 	}
 	if once != nil {
 		if err := a.Store.Answered(ctx, once.Of()); err != nil {

@@ -179,7 +179,7 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 	if err != nil {
 		return engine.Person{}, err
 	}
-	var waits *item
+	var waits *changeItem
 	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.Standing) (store.Edit, engine.Event, error) {
 		var edit store.Edit
 		if c.Name != nil {
@@ -194,7 +194,7 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 		if err := c.judge(by, now, edit, known); err != nil {
 			return edit, engine.Event{}, err
 		}
-		if guarded && edit.SetRoles && !now.Disabled && gains(now.Roles, edit.Roles) != nil {
+		if guarded && edit.SetRoles && !now.Disabled && addedRoles(now.Roles, edit.Roles) != nil {
 			if edit.Name != "" {
 				return edit, engine.Event{}, ErrNameApart
 			}
@@ -380,8 +380,8 @@ func (p People) withoutRoles(ctx context.Context, by access.By, account engine.P
 	if err != nil {
 		return err
 	}
-	if c, collecting := ctx.Value(collecting{}).(*Collected); collecting {
-		if err := c.apart([]item{i}); err != nil {
+	if c, collecting := ctx.Value(collecting{}).(*Batch); collecting {
+		if err := c.checkUnique([]changeItem{i}); err != nil {
 			return err
 		}
 		if err := write("", nil); err != nil {
@@ -390,11 +390,11 @@ func (p People) withoutRoles(ctx context.Context, by access.By, account engine.P
 		c.add(store.RolesChange, i)
 		return nil
 	}
-	h := HeldChange{Kind: store.RolesChange, ApprovalID: store.NewID("apr")}
+	h := PendingChange{Kind: store.RolesChange, ApprovalID: store.NewID("apr")}
 	h.Submit = func(ctx context.Context, opens store.Submission) (store.Stored, error) {
 		return store.Stored{}, write(h.ApprovalID, &opens)
 	}
-	held, err := p.open(ctx, by, h, []item{i})
+	held, err := p.open(ctx, by, h, []changeItem{i})
 	if err == nil && held.ApprovalID != h.ApprovalID { // they wait already, since it was enabled before
 		err = write(held.ApprovalID, nil)
 	}

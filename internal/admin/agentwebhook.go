@@ -76,9 +76,9 @@ func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWeb
 		}
 		return answer, r.administered(ctx, err)
 	}
-	target := notify.Target{URL: strings.TrimSpace(w.URL), Plain: w.Plain, Keys: []notify.Key{{Secret: channel.NewSecret()}}}
+	target := notify.EndpointSecrets{URL: strings.TrimSpace(w.URL), Plain: w.Plain, Keys: []notify.Key{{Secret: channel.NewSecret()}}}
 	settings := notify.Settings{Kinds: []engine.NotificationKind{engine.NotifyDecided}, Agents: []string{w.AgentID}, Format: w.Format, Host: target.Host()}
-	if err := unfitting(append(settings.Check(notify.Webhook), r.reachable(notify.Webhook, target)...)); err != nil {
+	if err := invalidEntry(append(settings.Check(notify.Webhook), r.reachable(notify.Webhook, target)...)); err != nil {
 		return AgentSecret{}, err
 	}
 	encoded, secret, err := encodeEndpoint(settings, target)
@@ -116,7 +116,7 @@ type agentWebhookEvents struct{ added, rotated, enabled engine.Event }
 // askAgentWebhook has people decide about an agent's own endpoint. What is written, the approval and
 // the kept answer are one: no answer tells of an approval that there is not. What is applied from files, and is
 // applied again while it waits, keeps its secret.
-func (r Endpoints) askAgentWebhook(ctx context.Context, by access.By, wanted store.Endpoint, target notify.Target, made AgentSecret, tells agentWebhookEvents, once *access.Once[AgentSecret]) (AgentSecret, error) {
+func (r Endpoints) askAgentWebhook(ctx context.Context, by access.By, wanted store.Endpoint, target notify.EndpointSecrets, made AgentSecret, tells agentWebhookEvents, once *access.Once[AgentSecret]) (AgentSecret, error) {
 	secret, err := json.Marshal(target)
 	if err != nil {
 		return AgentSecret{}, fmt.Errorf("encode an endpoint: %w", err)
@@ -155,7 +155,7 @@ func (r Endpoints) askAgentWebhook(ctx context.Context, by access.By, wanted sto
 		}
 		a = r.inPlace(now, becomes, tells.rotated, func(time.Duration) (store.EndpointContent, error) { return becomes, nil })
 	}
-	answered := func(h Held) AgentSecret {
+	answered := func(h PendingApproval) AgentSecret {
 		made.ApprovalID = h.ApprovalID
 		return made
 	}
@@ -192,7 +192,7 @@ func endpointName(agentID, id string) string {
 }
 
 // reachable says what is wrong with where an endpoint leads.
-func (r Endpoints) reachable(kind string, target notify.Target) []error {
+func (r Endpoints) reachable(kind string, target notify.EndpointSecrets) []error {
 	if err := target.Check(kind); err != nil {
 		return []error{err}
 	}

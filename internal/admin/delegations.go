@@ -93,7 +93,7 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	} else if guarded && d.PersonID != r.By.ID {
 		return d, access.Refuse(ctx, a.Store, ownSay, by.Event("", "", "", ""))
 	}
-	if err := fitting(d, now); err != nil {
+	if err := checkDelegation(d, now); err != nil {
 		return d, err
 	}
 	if err := a.mayStandIn(ctx, r.By, d); err != nil {
@@ -116,8 +116,8 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 // ownSay: whoever said for somebody else who decides in their place would give a role.
 var ownSay = &access.Refusal{Kind: access.Forbidden, Code: ApprovalRequired, Detail: "Giving a role takes an approval here, so only people themselves say who decides in their place."}
 
-// fitting refuses times and reasons that no delegation can have.
-func fitting(d Delegation, now time.Time) error {
+// checkDelegation refuses times and reasons that no delegation can have.
+func checkDelegation(d Delegation, now time.Time) error {
 	wrong := func(code, detail string) error {
 		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
 	}

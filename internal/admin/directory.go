@@ -135,7 +135,7 @@ func (d Directory) AddUser(ctx context.Context, by access.By, e UserEntry) (Dire
 	err := d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		email, err := directoryEmail(c.Config, e)
 		if err == nil {
-			err = e.fits()
+			err = e.validate()
 		}
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func (d Directory) ChangeUser(ctx context.Context, by access.By, id string, chan
 		}
 		e, err := change(u)
 		if err == nil {
-			err = e.fits()
+			err = e.validate()
 		}
 		if err != nil {
 			return err
@@ -263,8 +263,8 @@ func (e UserEntry) of(id string) DirectoryUser {
 	return DirectoryUser{ID: id, UserName: e.UserName, ExternalID: e.ExternalID, Parts: e.Parts}
 }
 
-// fits refuses names that cannot be kept.
-func (e UserEntry) fits() error {
+// validate refuses names that cannot be kept.
+func (e UserEntry) validate() error {
 	for _, part := range []string{e.Parts.Given, e.Parts.Family, e.Parts.Formatted} {
 		if utf8.RuneCountInString(part) > maxNamePart || strings.ContainsFunc(part, unicode.IsControl) {
 			return &access.Refusal{Kind: access.Invalid, Code: "unfit_name", Detail: fmt.Sprintf("givenName, familyName and formatted have at most %d letters each, on one line.", maxNamePart)}
@@ -359,7 +359,7 @@ func (d Directory) changeGroup(ctx context.Context, by access.By, id string, rea
 	err := d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		was, e, err := read(tx)
 		if err == nil {
-			err = e.fits()
+			err = e.validate()
 		}
 		if err != nil {
 			return err
@@ -396,7 +396,7 @@ func (d Directory) changeGroup(ctx context.Context, by access.By, id string, rea
 	return list[0], nil
 }
 
-func (e GroupEntry) fits() error {
+func (e GroupEntry) validate() error {
 	switch {
 	case e.Name == "" || len(e.Name) > maxGroupName || strings.ContainsFunc(e.Name, unseen):
 		return &access.Refusal{Kind: access.Invalid, Code: "unfit_group_name", Detail: fmt.Sprintf("displayName has 1 to %d bytes, all of them to be seen.", maxGroupName)}

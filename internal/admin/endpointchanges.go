@@ -57,53 +57,53 @@ type endpointAct struct {
 }
 
 // ask has people decide about an endpoint. once keeps the answer, together with what is written.
-func (r Endpoints) ask(ctx context.Context, by access.By, a endpointAct, once *access.Once[Held]) (Held, error) {
-	was := store.EndpointBecomes{On: a.on, Edition: a.is.Edition}
-	entry, err := store.NewEntry(store.EndpointEntry, a.is.ID, was, store.EndpointBecomes{On: true, Edition: a.edition}, a.event)
+func (r Endpoints) ask(ctx context.Context, by access.By, a endpointAct, once *access.Once[PendingApproval]) (PendingApproval, error) {
+	was := store.ProposedEndpoint{On: a.on, Edition: a.is.Edition}
+	entry, err := store.NewEntry(store.EndpointEntry, a.is.ID, was, store.ProposedEndpoint{On: true, Edition: a.edition}, a.event)
 	if err != nil {
-		return Held{}, err
+		return PendingApproval{}, err
 	}
-	i := item{Entry: entry, name: a.is.Kind + " " + a.is.Name, was: "off", meanwhile: a.meanwhile}
+	i := changeItem{Entry: entry, name: a.is.Kind + " " + a.is.Name, was: "off", meanwhile: a.meanwhile}
 	becomes, target, err := reads(a.becomes)
 	if err != nil {
-		return Held{}, err
+		return PendingApproval{}, err
 	}
 	i.becomes = becomes
 	if a.on {
 		former := store.EndpointContent{Settings: a.is.Settings, Secret: a.is.Secret}
 		text, before, err := reads(former)
 		if err != nil {
-			return Held{}, err
+			return PendingApproval{}, err
 		}
-		i.was, i.becomes = text, becomes+secretly(before, target)
+		i.was, i.becomes = text, becomes+secretChanges(before, target)
 	}
 	settings, err := notify.ParseSettings(a.becomes.Settings)
 	if err != nil {
-		return Held{}, err
+		return PendingApproval{}, err
 	}
 	for _, address := range settings.To {
 		p, _, err := r.Store.People.ByEmail(ctx, strings.ToLower(address))
 		if err == nil {
 			i.subjects = append(i.subjects, p.Identity)
 		} else if !errors.Is(err, store.ErrNotFound) {
-			return Held{}, err
+			return PendingApproval{}, err
 		}
 	}
 	if collects(ctx) {
 		if a.write != nil {
 			if err := current(a.write(ctx, nil)); err != nil {
-				return Held{}, err
+				return PendingApproval{}, err
 			}
 		}
-		return Held{}, r.hold(ctx, by, store.EndpointsChange, "", i)
+		return PendingApproval{}, r.hold(ctx, by, store.EndpointsChange, "", i)
 	}
-	h := HeldChange{Kind: store.EndpointsChange, Reason: by.Reason, Once: once}
+	h := PendingChange{Kind: store.EndpointsChange, Reason: by.Reason, Once: once}
 	if a.write != nil {
 		h.Submit = func(ctx context.Context, opens store.Submission) (store.Stored, error) {
 			return store.Stored{}, current(a.write(ctx, &opens))
 		}
 	}
-	held, err := r.open(ctx, by, h, []item{i})
+	held, err := r.open(ctx, by, h, []changeItem{i})
 	held.meanwhile = a.meanwhile
 	return held, err
 }
@@ -118,7 +118,7 @@ func current(err error) error {
 
 // reads is an endpoint that is on, as people read it: where it leads and what it tells, without what
 // is secret.
-func reads(c store.EndpointContent) (string, notify.Target, error) {
+func reads(c store.EndpointContent) (string, notify.EndpointSecrets, error) {
 	target, err := notify.ParseTarget(c.Secret)
 	text := "on, with these settings: " + readable(c.Settings)
 	if leads := target.Leads(); leads != "" {
@@ -127,8 +127,8 @@ func reads(c store.EndpointContent) (string, notify.Target, error) {
 	return text, target, err
 }
 
-// secretly says what changes of what nobody is shown.
-func secretly(was, becomes notify.Target) (text string) {
+// secretChanges says what changes of what nobody is shown.
+func secretChanges(was, becomes notify.EndpointSecrets) (text string) {
 	if was.URL != becomes.URL && was.Leads() == becomes.Leads() {
 		text += "\nat another address there: it differs in what is secret"
 	}

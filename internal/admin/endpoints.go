@@ -68,7 +68,7 @@ func newKey(pair bool) (secret, shown string) {
 // switched off together with that, and the error beside its id says what it waits for.
 func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, shown string, err error) {
 	id, e.Name = store.NewID("end"), strings.TrimSpace(e.Name)
-	target := notify.Target{URL: strings.TrimSpace(e.URL), Plain: e.Plain, Signing: strings.TrimSpace(e.Signing)}
+	target := notify.EndpointSecrets{URL: strings.TrimSpace(e.URL), Plain: e.Plain, Signing: strings.TrimSpace(e.Signing)}
 	if e.Kind == notify.Webhook {
 		var secret string
 		secret, shown = newKey(e.Ed25519)
@@ -83,7 +83,7 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 		errs = append(errs, errors.New("url: web push has none: browsers say where they are reached"))
 	}
 	errs = append(append(errs, r.reachable(e.Kind, target)...), decides(e.Kind, e.Settings, target)...)
-	if err := unfitting(errs); err != nil {
+	if err := invalidEntry(errs); err != nil {
 		return "", "", err
 	}
 	settings, secret, err := encodeEndpoint(e.Settings, target)
@@ -131,7 +131,7 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 }
 
 // decides says what is missing where calls may be decided in Slack.
-func decides(kind string, s notify.Settings, t notify.Target) []error {
+func decides(kind string, s notify.Settings, t notify.EndpointSecrets) []error {
 	switch {
 	case kind != notify.Slack && t.Signing != "":
 		return []error{errors.New("signing secret: only Slack has one")}
@@ -142,7 +142,7 @@ func decides(kind string, s notify.Settings, t notify.Target) []error {
 }
 
 // settled are an endpoint's settings with what follows from its kind and its address.
-func settled(kind string, s notify.Settings, t notify.Target) notify.Settings {
+func settled(kind string, s notify.Settings, t notify.EndpointSecrets) notify.Settings {
 	s.Host = t.Host()
 	if kind == notify.Push && len(s.Kinds) == 0 {
 		s.Kinds = notify.PushKinds()
@@ -159,12 +159,12 @@ func (r Endpoints) Check(e NewEndpoint) []error {
 	}
 	if e.URL != "" {
 		secret, _ := newKey(e.Ed25519) // any will do
-		errs = append(errs, r.reachable(e.Kind, notify.Target{URL: e.URL, Plain: e.Plain, Keys: []notify.Key{{Secret: secret}}})...)
+		errs = append(errs, r.reachable(e.Kind, notify.EndpointSecrets{URL: e.URL, Plain: e.Plain, Keys: []notify.Key{{Secret: secret}}})...)
 	}
 	return errs
 }
 
-func encodeEndpoint(s notify.Settings, t notify.Target) (settings, target []byte, err error) {
+func encodeEndpoint(s notify.Settings, t notify.EndpointSecrets) (settings, target []byte, err error) {
 	settings, err1 := json.Marshal(s)
 	target, err2 := json.Marshal(t)
 	if err := errors.Join(err1, err2); err != nil {
@@ -286,7 +286,7 @@ func (r Endpoints) rewritten(kind string, now json.RawMessage, sealed []byte, c 
 	}
 	c.Settings(&settings)
 	settings = settled(kind, settings, target)
-	if err := unfitting(append(append(errs, settings.Check(kind)...), decides(kind, settings, target)...)); err != nil {
+	if err := invalidEntry(append(append(errs, settings.Check(kind)...), decides(kind, settings, target)...)); err != nil {
 		return nil, nil, err
 	}
 	encoded, secret, err := encodeEndpoint(settings, target)
@@ -297,12 +297,12 @@ func (r Endpoints) rewritten(kind string, now json.RawMessage, sealed []byte, c 
 }
 
 // Targets opens what is secret about all endpoints, by id.
-func (r Endpoints) Targets(ctx context.Context) (map[string]notify.Target, error) {
+func (r Endpoints) Targets(ctx context.Context) (map[string]notify.EndpointSecrets, error) {
 	secrets, err := r.Store.Endpoints.Secrets(ctx)
 	if err != nil {
 		return nil, err
 	}
-	targets := make(map[string]notify.Target, len(secrets))
+	targets := make(map[string]notify.EndpointSecrets, len(secrets))
 	for id, secret := range secrets {
 		if targets[id], err = notify.ParseTarget(secret); err != nil {
 			return nil, fmt.Errorf("endpoint %s: %w", id, err)
@@ -385,7 +385,7 @@ func rotated(kind string, settings json.RawMessage, secret []byte, url string, k
 		return nil, nil, "", &access.Refusal{Kind: access.Invalid, Code: "no_secret", Detail: "An endpoint for e-mail or web push has no secret of its own: it is in the settings."}
 	}
 	if err := target.Check(kind); err != nil {
-		return nil, nil, "", unfitting([]error{err})
+		return nil, nil, "", invalidEntry([]error{err})
 	}
 	settings, secret, err = encodeEndpoint(known, target)
 	return settings, secret, shown, err

@@ -110,7 +110,7 @@ func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, asked t
 			return err
 		}
 	}
-	i, err := r.newItem(ctx, store.ScheduleEntry, q.Schedule, "on call as "+q.Schedule, store.ScheduleBecomes{People: ids, Off: off.UTC(), From: asked.UTC(), Until: q.Until.UTC(), ToldBy: by.Actor.ID}, e)
+	i, err := r.newItem(ctx, store.ScheduleEntry, q.Schedule, "on call as "+q.Schedule, store.ProposedSchedule{People: ids, Off: off.UTC(), From: asked.UTC(), Until: q.Until.UTC(), ToldBy: by.Actor.ID}, e)
 	if err != nil {
 		return err
 	}

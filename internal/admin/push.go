@@ -71,7 +71,7 @@ func (r Push) Add(ctx context.Context, by access.By, b NewBrowser) (string, erro
 	if err := (webpush.Subscription{Endpoint: b.Endpoint, P256DH: b.P256DH, Auth: b.Auth}).Check(); err != nil {
 		errs = append(errs, fmt.Errorf("the browser's keys: %w", err))
 	}
-	if err := unfitting(errs); err != nil {
+	if err := invalidEntry(errs); err != nil {
 		return "", err
 	}
 	if key, err := r.PublicKey(ctx); err != nil {

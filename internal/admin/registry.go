@@ -48,7 +48,7 @@ func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Ag
 		}
 		a.Name, change = known.Name, r.Store.Registry.ChangeAgent
 	}
-	if err := unfitting(a.Check()); err != nil {
+	if err := invalidEntry(a.Check()); err != nil {
 		return err
 	}
 	e := by.Event("AGENT_REGISTERED", fmt.Sprintf("The agent was registered with trust level %s.", a.Trust), a.ID, "")
@@ -122,7 +122,7 @@ type registered struct {
 
 // waits is the change of a tool or an agent where it takes an approval, nil where it is made
 // at once: revoking is, and so is what changes nothing.
-func (r Registry) waits(ctx context.Context, by access.By, what, id, name string, becomes func(was registered) (any, error), e engine.Event) (*item, error) {
+func (r Registry) waits(ctx context.Context, by access.By, what, id, name string, becomes func(was registered) (any, error), e engine.Event) (*changeItem, error) {
 	_, guarded, err := r.guarded(ctx, by, store.SettingsChange)
 	if err != nil || !guarded {
 		return nil, err
@@ -197,7 +197,7 @@ var noSuchOwner = &access.Refusal{Kind: access.Invalid, Code: "no_such_owner", D
 
 // RegisterTool registers a tool or replaces what is registered of it.
 func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Tool, once *access.Once[access.Done]) error {
-	if err := unfitting(t.Check()); err != nil {
+	if err := invalidEntry(t.Check()); err != nil {
 		return err
 	}
 	if registry.ConfusableName(t.Name) {
@@ -234,7 +234,7 @@ func (r Registry) RevokeTool(ctx context.Context, by access.By, name string, rev
 
 // PutSettings replaces the settings: limits, delegation, trust, tools.
 func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Settings, once *access.Once[access.Done]) error {
-	if err := unfitting(s.Check()); err != nil {
+	if err := invalidEntry(s.Check()); err != nil {
 		return err
 	}
 	e := by.Event("SETTINGS_CHANGED", "The settings for all agents were changed.", "", "")
@@ -325,8 +325,8 @@ func (r Config) administered(ctx context.Context, err error) error {
 	return err
 }
 
-// unfitting is the refusal of what must not be registered.
-func unfitting(errs []error) error {
+// invalidEntry is the refusal of what must not be registered.
+func invalidEntry(errs []error) error {
 	if len(errs) == 0 {
 		return nil
 	}

@@ -119,7 +119,7 @@ func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, onc
 
 // releaseWaits has people decide about the release of a hold. The error is never nil.
 func (r Retention) releaseWaits(ctx context.Context, by access.By, h Hold, e engine.Event) error {
-	i, err := r.newItem(ctx, store.HoldEntry, h.ID, "legal hold "+h.ID, store.HoldBecomes{Released: true, By: by.Actor.ID}, e)
+	i, err := r.newItem(ctx, store.HoldEntry, h.ID, "legal hold "+h.ID, store.ProposedHold{Released: true, By: by.Actor.ID}, e)
 	if err != nil {
 		return err
 	}
@@ -346,7 +346,7 @@ func (r Retention) floorWaits(ctx context.Context, by access.By, shortest time.D
 	if err := e.SetPayload(said); err != nil {
 		return err
 	}
-	i, err := r.newItem(ctx, store.FloorEntry, "", "the floor: how long after its end nothing can be erased", store.FloorBecomes{Seconds: int64(shortest / time.Second)}, e)
+	i, err := r.newItem(ctx, store.FloorEntry, "", "the floor: how long after its end nothing can be erased", store.ProposedFloor{Seconds: int64(shortest / time.Second)}, e)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ var accountDisabled = &access.Refusal{Kind: access.Forbidden, Code: "disabled", 
 // verified; or the one that the provider's directory has told of. The roles that the settings name come and go with the groups, as an
 // administrator changes them; kept says that the last administrator keeps theirs.
 // Refusals are no_account and disabled (403); nothing is changed by them.
-func (p People) Arrive(ctx context.Context, c sso.Config, who sso.Who) (in engine.Person, kept bool, err error) {
+func (p People) Arrive(ctx context.Context, c sso.Config, who sso.User) (in engine.Person, kept bool, err error) {
 	if !p.MayBeChanged() {
 		return in, false, byCommand
 	}
@@ -91,7 +91,7 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.Who) (in engin
 }
 
 // arriving is the account to add for somebody who has none.
-func (p People) arriving(ctx context.Context, provider access.By, c sso.Config, who sso.Who, email string, given func(string) bool) (store.Admission, error) {
+func (p People) arriving(ctx context.Context, provider access.By, c sso.Config, who sso.User, email string, given func(string) bool) (store.Admission, error) {
 	roles, _, err := rolesByGroups(c, who.Groups, store.Standing{}, given)
 	if err != nil {
 		return store.Admission{}, err
@@ -109,7 +109,7 @@ func (p People) arriving(ctx context.Context, provider access.By, c sso.Config, 
 
 // arrivingEmail is the address by which an account may be found or made. It is plain
 // ASCII, so that no two addresses look alike or become one in lower case.
-func arrivingEmail(c sso.Config, who sso.Who) (string, error) {
+func arrivingEmail(c sso.Config, who sso.User) (string, error) {
 	switch {
 	case !c.Create && !c.LinkByEmail:
 		return "", noAccount("You have no account here that is linked to " + c.Name + ".")

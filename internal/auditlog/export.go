@@ -126,7 +126,7 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r ExportRequest) (Exp
 		return ExportSummary{}, err
 	}
 	sum := sha256.New()
-	out := &exporting{Exporter: x, ExportRequest: r, point: point, w: io.MultiWriter(w, sum), whole: whole(r.Filter)}
+	out := &exporting{Exporter: x, ExportRequest: r, point: point, w: io.MultiWriter(w, sum), whole: wantsAll(r.Filter)}
 	if r.Format == JSONL {
 		err = out.lines(ctx)
 	} else {
@@ -297,8 +297,8 @@ func HeaderFilter(f store.EventFilter) audit.Filter {
 	}
 }
 
-// whole reports whether the filter asks for everything.
-func whole(f store.EventFilter) bool { return HeaderFilter(f) == audit.Filter{} }
+// wantsAll reports whether the filter asks for everything.
+func wantsAll(f store.EventFilter) bool { return HeaderFilter(f) == audit.Filter{} }
 
 // exporting is one export on its way.
 type exporting struct {

@@ -123,7 +123,7 @@ func (l *Log) broken(ctx context.Context, err error) error {
 // prove makes a proof from tiles, those that are remembered first.
 func (l *Log) prove(ctx context.Context, by func(audit.Tiles) ([]tlog.Hash, error)) ([]tlog.Hash, error) {
 	tiles := l.Store.Log.Tiles(ctx)
-	proof, err := by(l.tiles.before(tiles))
+	proof, err := by(l.tiles.wrap(tiles))
 	if err != nil && !access.IsUnavailable(err) && ctx.Err() == nil {
 		// They may be those of another log: the database was restored meanwhile.
 		l.tiles.forget()
@@ -135,8 +135,8 @@ func (l *Log) prove(ctx context.Context, by func(audit.Tiles) ([]tlog.Hash, erro
 	return proof, nil
 }
 
-// Proven is an event with the proof that a checkpoint's log has it.
-type Proven struct {
+// ProvenEvent is an event with the proof that a checkpoint's log has it.
+type ProvenEvent struct {
 	audit.Record
 	Checkpoint Checkpoint
 	// Proof is the inclusion proof to the checkpoint's root. It has been checked.
@@ -146,27 +146,27 @@ type Proven struct {
 // Prove proves that the log has an event. An event that has only just been
 // appended is waited for; one that is unknown, has no place yet, is not what was
 // logged, or is yet to be witnessed is a refusal.
-func (l *Log) Prove(ctx context.Context, eventID string) (Proven, error) {
+func (l *Log) Prove(ctx context.Context, eventID string) (ProvenEvent, error) {
 	r, err := l.Event(ctx, eventID)
 	if err != nil {
-		return Proven{}, err
+		return ProvenEvent{}, err
 	}
 	if r.Leaf < 0 {
-		return Proven{}, notPlaced
+		return ProvenEvent{}, notPlaced
 	}
 	c, err := l.covering(ctx, r)
 	if err != nil {
-		return Proven{}, err
+		return ProvenEvent{}, err
 	}
 	proof, err := l.prove(ctx, func(tiles audit.Tiles) ([]tlog.Hash, error) { return tiles.ProveLeaf(c.Size, c.Root, r.Leaf) })
 	if err != nil {
-		return Proven{}, err
+		return ProvenEvent{}, err
 	}
 	if err := tlog.CheckRecord(proof, c.Size, c.Root, r.Leaf, audit.LeafHash(r.Entry())); err != nil {
 		l.Logger.ErrorContext(ctx, "an event is not the one that was logged", "event_id", r.ID, "seq", r.Seq())
-		return Proven{}, eventChanged
+		return ProvenEvent{}, eventChanged
 	}
-	return Proven{Record: r, Checkpoint: c, Proof: proof}, nil
+	return ProvenEvent{Record: r, Checkpoint: c, Proof: proof}, nil
 }
 
 // covering is the newest checkpoint, which has the record's place: it is read after

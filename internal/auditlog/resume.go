@@ -13,15 +13,15 @@ import (
 	"holdpoint/engine/canon"
 )
 
-// Partial is a file with the beginning of an export.
-type Partial interface {
+// PartialExport is a file with the beginning of an export.
+type PartialExport interface {
 	io.ReadSeeker
 	Truncate(size int64) error
 }
 
 // Resume finds where an export was cut off, drops a line that was cut, and has the
 // request go on from there. It returns how many events the file has already.
-func Resume(f Partial, r *ExportRequest) (former int64, err error) {
+func Resume(f PartialExport, r *ExportRequest) (former int64, err error) {
 	if r.Format != JSONL {
 		return 0, errors.New("only jsonl can be gone on with: the other formats do not say of which checkpoint they are")
 	}

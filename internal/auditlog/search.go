@@ -17,24 +17,24 @@ import (
 // be wanted, before it says how far it has come.
 const SearchBudget = 300 * time.Millisecond
 
-// Found is what a search of the log has come to.
-type Found = store.Found
+// SearchResult is what a search of the log has come to.
+type SearchResult = store.LogSearchResult
 
 // Checkpoint is a checkpoint as it was signed, with what witnesses have added.
 type Checkpoint = store.Checkpoint
 
 // Search lists up to limit events of the audit log within SearchBudget. What
 // has only just been appended is waited for.
-func (l *Log) Search(ctx context.Context, f EventFilter, limit int) (Found, error) {
+func (l *Log) Search(ctx context.Context, f EventFilter, limit int) (SearchResult, error) {
 	if f.After == 0 {
 		if _, err := l.placed(ctx); err != nil {
-			return Found{}, err
+			return SearchResult{}, err
 		}
 	}
 	f.Limit = limit
 	found, err := l.Store.Events.Search(ctx, f, SearchBudget)
 	if errors.Is(err, store.ErrUnstorable) {
-		return Found{}, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
+		return SearchResult{}, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
 	}
 	return found, err
 }
@@ -75,8 +75,8 @@ func (l *Log) EventAt(ctx context.Context, seq int64) (audit.Record, error) {
 	return records[0], nil
 }
 
-// Standing is how the log stands.
-type Standing struct {
+// Status is how the log stands.
+type Status struct {
 	Size int64
 	// MovedAt is when events were last given places.
 	MovedAt time.Time
@@ -92,22 +92,22 @@ type Standing struct {
 const MaxWaiting = store.MaxUnsequenced
 
 // Standing reads how the log stands.
-func (l *Log) Standing(ctx context.Context) (Standing, error) {
+func (l *Log) Standing(ctx context.Context) (Status, error) {
 	u, err := l.Store.Events.Unsequenced(ctx)
 	if err != nil {
-		return Standing{}, err
+		return Status{}, err
 	}
 	head, err := l.Store.Log.Head(ctx)
 	if err != nil {
-		return Standing{}, err
+		return Status{}, err
 	}
-	s := Standing{Size: head.Size, MovedAt: head.At, Waiting: u.Events, Oldest: u.Oldest, Now: u.Now}
+	s := Status{Size: head.Size, MovedAt: head.At, Waiting: u.Events, Oldest: u.Oldest, Now: u.Now}
 	c, err := l.Store.Log.LatestCheckpoint(ctx, 0)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return s, nil
 	case err != nil:
-		return Standing{}, err
+		return Status{}, err
 	}
 	s.Latest = &c
 	return s, nil

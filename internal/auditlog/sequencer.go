@@ -47,7 +47,7 @@ type Sequencer struct {
 	// At, when set, is called before each step; for tests.
 	At func(step string)
 
-	known known
+	known knownCheckpoint
 	// batch is how many events are appended at once: fewer than usual after the
 	// database was too slow for so many.
 	batch int

@@ -71,9 +71,9 @@ func (c *tileCache) put(name tileName, hashes []tlog.Hash) {
 	}
 }
 
-// before returns tiles that are read from c where it has them, and remembers the
+// wrap returns tiles that are read from c where it has them, and remembers the
 // full ones that it has not.
-func (c *tileCache) before(read audit.Tiles) audit.Tiles {
+func (c *tileCache) wrap(read audit.Tiles) audit.Tiles {
 	return func(level int, n int64, width int) ([]tlog.Hash, error) {
 		name := tileName{level, n}
 		if hashes, ok := c.get(name); ok && width <= len(hashes) {

@@ -27,7 +27,7 @@ func TestTileCache(t *testing.T) {
 		size := map[tileName]int{} // how far each tile has grown
 		down := errors.New("the store is down")
 		reads, fail := 0, false
-		tiles := c.before(func(level int, n int64, width int) ([]tlog.Hash, error) {
+		tiles := c.wrap(func(level int, n int64, width int) ([]tlog.Hash, error) {
 			if reads++; fail {
 				return nil, down
 			}

@@ -19,16 +19,16 @@ const (
 	leaveWithin = 2 * time.Second
 )
 
-// known is the last checkpoint that a process has signed, found or been given by
+// knownCheckpoint is the last checkpoint that a process has signed, found or been given by
 // a floor: the log never goes behind it. The zero one knows nothing.
-type known struct {
+type knownCheckpoint struct {
 	mu         sync.Mutex
 	checkpoint audit.Checkpoint
 	note       []byte
 	news       chan struct{}
 }
 
-func (k *known) learn(c audit.Checkpoint, note []byte) {
+func (k *knownCheckpoint) learn(c audit.Checkpoint, note []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c.Size <= k.checkpoint.Size {
@@ -43,14 +43,14 @@ func (k *known) learn(c audit.Checkpoint, note []byte) {
 	}
 }
 
-func (k *known) get() (audit.Checkpoint, []byte) {
+func (k *knownCheckpoint) get() (audit.Checkpoint, []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.checkpoint, k.note
 }
 
 // subscribe returns a channel that receives after something was learnt.
-func (k *known) subscribe() <-chan struct{} {
+func (k *knownCheckpoint) subscribe() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.news = make(chan struct{}, 1)
@@ -101,7 +101,7 @@ func (q *Sequencer) watch(ctx context.Context, kept []int64) {
 				continue // what may be wrong is kept nowhere
 			}
 		}
-		if err := q.keep(ctx, kept); ctx.Err() == nil {
+		if err := q.saveFloor(ctx, kept); ctx.Err() == nil {
 			full.is(err)
 		}
 	}
@@ -116,7 +116,7 @@ func (q *Sequencer) leave(ctx context.Context, kept []int64) {
 	if errors.Is(err, ErrBehind) || errors.Is(err, ErrOtherKey) {
 		return // what may be wrong is kept nowhere
 	}
-	if err := q.keep(ctx, kept); err != nil {
+	if err := q.saveFloor(ctx, kept); err != nil {
 		q.Logger.Error("the last checkpoint cannot be kept outside the database", "error", err)
 	}
 }
@@ -130,10 +130,10 @@ func (q *Sequencer) follow(ctx context.Context) error {
 	return err
 }
 
-// keep gives the last checkpoint to the floors that have an older one. kept says
+// saveFloor gives the last checkpoint to the floors that have an older one. kept says
 // what they were given before. Two processes with one file may overtake one
 // another; what the file holds then is older by a moment, and true.
-func (q *Sequencer) keep(ctx context.Context, kept []int64) error {
+func (q *Sequencer) saveFloor(ctx context.Context, kept []int64) error {
 	c, note := q.known.get()
 	var failed error
 	for i, floor := range q.Floors {

@@ -72,8 +72,8 @@ func (w *Witnessing) next(ctx context.Context) (point store.Checkpoint, newer bo
 	return w.point, latest.Size > w.point.Size, nil
 }
 
-// hear notes that a witness has signed a checkpoint, or why it has not.
-func (w *Witnessing) hear(c *witness.Client, point store.Checkpoint, err error) {
+// note notes that a witness has signed a checkpoint, or why it has not.
+func (w *Witnessing) note(c *witness.Client, point store.Checkpoint, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.away[c.Verifier.Name()] = err != nil
@@ -124,7 +124,7 @@ func (w *Witnessing) once(ctx context.Context, c *witness.Client, signed int64) 
 	if err != nil || point.Size == 0 {
 		return signed, newer, err
 	}
-	defer func() { w.hear(c, point, err) }()
+	defer func() { w.note(c, point, err) }()
 	if point.Size == signed || point.Size < signed && newer {
 		return signed, newer, nil
 	}

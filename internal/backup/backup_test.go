@@ -135,14 +135,14 @@ func (s *site) sequence(on *store.Store, floors ...auditlog.Floor) {
 func (s *site) copied() (string, Manifest) {
 	s.t.Helper()
 	dir := filepath.Join(s.t.TempDir(), "copy")
-	m, err := Make(s.t.Context(), Making{Store: s.Owner(), URL: s.URL, Dir: dir, Program: "test"})
+	m, err := Make(s.t.Context(), Options{Store: s.Owner(), URL: s.URL, Dir: dir, Program: "test"})
 	must(s.t, err)
 	return dir, m
 }
 
 // into is a restore of a copy into a database.
-func (s *site) into(url, dir string) Restoring {
-	return Restoring{
+func (s *site) into(url, dir string) RestoreOptions {
+	return RestoreOptions{
 		Dir: dir, URL: url, Keys: s.public, Floor: s.floor, By: func(context.Context, *store.Store) (access.By, error) {
 			return access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "tester", Channel: "cli"}}, nil
 		},
@@ -210,11 +210,11 @@ func TestRestore(t *testing.T) {
 	restoring.LoseTail, restoring.Erased = strconv.FormatInt(size, 10), []string{private, open, ben.ID, "apr_" + strings.Repeat("z", 26)}
 	done, err := Restore(t.Context(), restoring)
 	must(t, err)
-	if done.Lost == nil || *done.Lost != (Lost{m.Log.Size + 1, size}) || done.Verified != m.Log.Size || !slices.Equal(done.Tokens, []string{spendable}) || done.Grants != 1 || done.Sessions != 1 || done.Waiting != 2 {
+	if done.Lost == nil || *done.Lost != (LostRange{m.Log.Size + 1, size}) || done.Verified != m.Log.Size || !slices.Equal(done.Tokens, []string{spendable}) || done.Grants != 1 || done.Sessions != 1 || done.Waiting != 2 {
 		t.Errorf("it did %+v", done)
 	}
-	if !slices.Equal(done.Erased, []string{private, ben.ID}) || len(done.Kept) != 1 || done.Kept[open] != "pending" {
-		t.Errorf("erased again %q, kept %q", done.Erased, done.Kept)
+	if !slices.Equal(done.Erased, []string{private, ben.ID}) || len(done.NotErased) != 1 || done.NotErased[open] != "pending" {
+		t.Errorf("erased again %q, kept %q", done.Erased, done.NotErased)
 	}
 	if got := value[bool](t, target, `SELECT sealed = '' AND erased_at IS NOT NULL FROM approvals WHERE id = $1`, private); !got {
 		t.Error("what was erased is back")
@@ -244,8 +244,8 @@ func (s *site) goesOn(target string, size int64) {
 	s.sequence(app)
 	logtest.Check(s.t, target, s.keys[0].Public)
 	type lost struct {
-		Lost  Lost   `json:"lost"`
-		Floor string `json:"floor"`
+		Lost  LostRange `json:"lost"`
+		Floor string    `json:"floor"`
 	}
 	var told struct {
 		Payload lost `json:"safe_payload"`
@@ -299,27 +299,31 @@ func TestRestoreIsRefused(t *testing.T) {
 	}
 	for _, of := range []struct {
 		what, want string
-		edit       func(*Restoring)
+		edit       func(*RestoreOptions)
 	}{
-		{"one that is not empty", `"` + name(t, s.URL) + `" is not empty`, func(r *Restoring) { r.URL = s.URL }},
-		{"a damaged dump", "database.dump is not the file that the manifest names", func(r *Restoring) { r.Dir = damaged(dumpFile, "PGDMP", "PGDMQ") }},
-		{"a checkpoint that was changed", "checkpoint is not the file that the manifest names", func(r *Restoring) { r.Dir = damaged(checkpointFile, "log.example.com", "lag.example.com") }},
-		{"another size in the manifest", "is not the checkpoint that the manifest describes", func(r *Restoring) { r.Dir = damaged(manifestFile, `"origin": "log`, `"origin": "lag`) }},
-		{"another schema", "restore it by the program that made it (test)", func(r *Restoring) {
+		{"one that is not empty", `"` + name(t, s.URL) + `" is not empty`, func(r *RestoreOptions) { r.URL = s.URL }},
+		{"a damaged dump", "database.dump is not the file that the manifest names", func(r *RestoreOptions) { r.Dir = damaged(dumpFile, "PGDMP", "PGDMQ") }},
+		{"a checkpoint that was changed", "checkpoint is not the file that the manifest names", func(r *RestoreOptions) { r.Dir = damaged(checkpointFile, "log.example.com", "lag.example.com") }},
+		{"another size in the manifest", "is not the checkpoint that the manifest describes", func(r *RestoreOptions) { r.Dir = damaged(manifestFile, `"origin": "log`, `"origin": "lag`) }},
+		{"another schema", "restore it by the program that made it (test)", func(r *RestoreOptions) {
 			r.Dir = damaged(manifestFile, `"schema": `+strconv.Itoa(m.Schema), `"schema": 7`)
 		}},
-		{"another format", "has the format 9", func(r *Restoring) { r.Dir = damaged(manifestFile, `"format": 1`, `"format": 9`) }},
-		{"another file", "names other files", func(r *Restoring) { r.Dir = damaged(manifestFile, `"name": "checkpoint"`, `"name": "../checkpoint"`) }},
-		{"no backup", "is no backup", func(r *Restoring) { r.Dir = t.TempDir() }},
-		{"another log's key", "the log has not signed it", func(r *Restoring) { r.Keys = others }},
-		{"a floor ahead", strconv.FormatInt(at+1, 10) + " to " + strconv.FormatInt(ahead, 10) + " are lost if you restore it", func(r *Restoring) { r.LoseTail = "" }},
-		{"a floor ahead, and another number", "--lose-tail " + strconv.FormatInt(ahead, 10), func(r *Restoring) { r.LoseTail = strconv.FormatInt(at, 10) }},
-		{"a floor ahead that is said to be unknown", "are lost if you restore it", func(r *Restoring) { r.LoseTail = Unknown }},
-		{"no floor", "--lose-tail unknown", func(r *Restoring) { r.Floor, r.LoseTail = nil, "" }},
-		{"a newer Postgres", "restore it into 99 or newer", func(r *Restoring) {
+		{"another format", "has the format 9", func(r *RestoreOptions) { r.Dir = damaged(manifestFile, `"format": 1`, `"format": 9`) }},
+		{"another file", "names other files", func(r *RestoreOptions) {
+			r.Dir = damaged(manifestFile, `"name": "checkpoint"`, `"name": "../checkpoint"`)
+		}},
+		{"no backup", "is no backup", func(r *RestoreOptions) { r.Dir = t.TempDir() }},
+		{"another log's key", "the log has not signed it", func(r *RestoreOptions) { r.Keys = others }},
+		{"a floor ahead", strconv.FormatInt(at+1, 10) + " to " + strconv.FormatInt(ahead, 10) + " are lost if you restore it", func(r *RestoreOptions) { r.LoseTail = "" }},
+		{"a floor ahead, and another number", "--lose-tail " + strconv.FormatInt(ahead, 10), func(r *RestoreOptions) { r.LoseTail = strconv.FormatInt(at, 10) }},
+		{"a floor ahead that is said to be unknown", "are lost if you restore it", func(r *RestoreOptions) { r.LoseTail = Unknown }},
+		{"no floor", "--lose-tail unknown", func(r *RestoreOptions) { r.Floor, r.LoseTail = nil, "" }},
+		{"a newer Postgres", "restore it into 99 or newer", func(r *RestoreOptions) {
 			r.Dir = damaged(manifestFile, `"postgres": `+strconv.Itoa(m.Postgres), `"postgres": 99`)
 		}},
-		{"a newer pg_dump", "pg_restore is of Postgres", func(r *Restoring) { r.Dir = damaged(manifestFile, `"pg_dump": `+strconv.Itoa(m.Dump), `"pg_dump": 99`) }},
+		{"a newer pg_dump", "pg_restore is of Postgres", func(r *RestoreOptions) {
+			r.Dir = damaged(manifestFile, `"pg_dump": `+strconv.Itoa(m.Dump), `"pg_dump": 99`)
+		}},
 	} {
 		r := s.into(target, dir)
 		r.LoseTail = strconv.FormatInt(ahead, 10)
@@ -393,7 +397,7 @@ func TestBackupReplacesNothing(t *testing.T) {
 	if m.Log != nil {
 		t.Errorf("an empty log has the checkpoint %+v", m.Log)
 	}
-	making := Making{Store: s.Owner(), URL: s.URL, Dir: dir}
+	making := Options{Store: s.Owner(), URL: s.URL, Dir: dir}
 	if _, err := Make(t.Context(), making); err == nil || !strings.Contains(err.Error(), "is there already") {
 		t.Errorf("got %v", err)
 	}

@@ -19,8 +19,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-// Making is what a backup is made of.
-type Making struct {
+// Options is what a backup is made of.
+type Options struct {
 	Store *store.Store // of the owner
 	URL   string       // of the owner
 	// Dir is not there yet.
@@ -34,7 +34,7 @@ type Making struct {
 const catchUp = 2 * time.Second
 
 // Make makes a backup: it is there as a whole, or not at all.
-func Make(ctx context.Context, b Making) (m Manifest, err error) {
+func Make(ctx context.Context, b Options) (m Manifest, err error) {
 	if _, err := os.Lstat(b.Dir); err == nil {
 		return m, fmt.Errorf("%s is there already: name a directory that is not", b.Dir)
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func Make(ctx context.Context, b Making) (m Manifest, err error) {
 	return m, synced(filepath.Dir(b.Dir))
 }
 
-func (b Making) dump(ctx context.Context, dir, path string, moment *store.Snapshot) (File, error) {
+func (b Options) dump(ctx context.Context, dir, path string, moment *store.Snapshot) (File, error) {
 	to, env, err := connection(b.URL)
 	if err != nil {
 		return File{}, err

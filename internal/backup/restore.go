@@ -27,8 +27,8 @@ import (
 // Unknown is what an operator says who has nothing that tells how far the log had come.
 const Unknown = "unknown"
 
-// Restoring is what to restore, and what is known beside it.
-type Restoring struct {
+// RestoreOptions is what to restore, and what is known beside it.
+type RestoreOptions struct {
 	Dir string
 	URL string // of the owner
 	// Open opens the database as the owner, once the copy is in it.
@@ -48,18 +48,18 @@ type Restoring struct {
 	Progress func(step string) func(done, all int64)
 }
 
-// Lost is the range of the log that the copy does not have: events From to To.
-type Lost struct {
+// LostRange is the range of the log that the copy does not have: events From to To.
+type LostRange struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 }
 
-// Restored is what was done.
-type Restored struct {
+// RestoreResult is what was done.
+type RestoreResult struct {
 	Manifest Manifest `json:"backup"`
 	// Floor is the checkpoint that was kept outside; nil for none.
-	Floor *Log  `json:"floor"`
-	Lost  *Lost `json:"lost"`
+	Floor *Log       `json:"floor"`
+	Lost  *LostRange `json:"lost"`
 	// Verified is how many events of the log were verified.
 	Verified int64 `json:"verified"`
 	// Tokens are the approvals whose permission was taken back.
@@ -68,13 +68,13 @@ type Restored struct {
 	Sessions int64    `json:"sessions"`
 	Waiting  int64    `json:"waiting"`
 	// Erased is what was erased again, and Kept what could not be, each with why.
-	Erased []string          `json:"erased"`
-	Kept   map[string]string `json:"not_erased"`
+	Erased    []string          `json:"erased"`
+	NotErased map[string]string `json:"not_erased"`
 }
 
 // Restore brings a copy back into an empty database. On an error the database is empty
 // as before, or one that no program takes for its own.
-func Restore(ctx context.Context, r Restoring) (done Restored, err error) {
+func Restore(ctx context.Context, r RestoreOptions) (done RestoreResult, err error) {
 	if r.Progress == nil {
 		r.Progress = func(string) func(int64, int64) { return func(int64, int64) {} }
 	}
@@ -92,7 +92,7 @@ func Restore(ctx context.Context, r Restoring) (done Restored, err error) {
 		return done, err
 	}
 	defer func() { _ = dump.Close() }()
-	known, floorNote, err := r.weigh(ctx, m, &done)
+	known, floorNote, err := r.compareLog(ctx, m, &done)
 	if err != nil {
 		return done, err
 	}
@@ -116,8 +116,8 @@ func Restore(ctx context.Context, r Restoring) (done Restored, err error) {
 	return done, nil
 }
 
-// weigh compares what the copy has of the log with what was seen of it.
-func (r Restoring) weigh(ctx context.Context, m Manifest, done *Restored) (known []audit.Checkpoint, floorNote []byte, err error) {
+// compareLog compares what the copy has of the log with what was seen of it.
+func (r RestoreOptions) compareLog(ctx context.Context, m Manifest, done *RestoreResult) (known []audit.Checkpoint, floorNote []byte, err error) {
 	var own audit.Checkpoint
 	if m.Log != nil {
 		f, err := m.open(r.Dir, checkpointFile, nil)
@@ -161,7 +161,7 @@ func (r Restoring) weigh(ctx context.Context, m Manifest, done *Restored) (known
 			"Look for a newer backup first. If there is none, say --lose-tail %d: the log will say what it has lost, and whoever has a checkpoint in between sees the break",
 			floor.Size, own.Size, own.Size+1, floor.Size, floor.Size)
 	case floor.Size > own.Size:
-		done.Lost = &Lost{own.Size + 1, floor.Size}
+		done.Lost = &LostRange{own.Size + 1, floor.Size}
 	case r.LoseTail != "":
 		return nil, nil, fmt.Errorf("--lose-tail: nothing is known to be lost: the floor has %d events, and the backup %d", floor.Size, own.Size)
 	default:
@@ -171,7 +171,7 @@ func (r Restoring) weigh(ctx context.Context, m Manifest, done *Restored) (known
 }
 
 // finish does what has to be done before anybody uses what was restored.
-func (r Restoring) finish(ctx context.Context, done *Restored, known []audit.Checkpoint, floorNote []byte) error {
+func (r RestoreOptions) finish(ctx context.Context, done *RestoreResult, known []audit.Checkpoint, floorNote []byte) error {
 	s, err := r.Open(ctx)
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (r Restoring) finish(ctx context.Context, done *Restored, known []audit.Che
 	for _, e := range erased {
 		done.Erased = append(done.Erased, e.Subject)
 	}
-	done.Kept = kept
+	done.NotErased = kept
 	return err
 }
 
@@ -216,7 +216,7 @@ func (r Restoring) finish(ctx context.Context, done *Restored, known []audit.Che
 const maxNamed = 1000
 
 // events are those of a restore.
-func (r Restoring) events(by access.By, c store.Closed, done Restored, floorNote []byte, reason string) ([]engine.Event, error) {
+func (r RestoreOptions) events(by access.By, c store.Closed, done RestoreResult, floorNote []byte, reason string) ([]engine.Event, error) {
 	message := "The database was restored from a backup. Permissions that were not spent, grants and sessions were taken back."
 	told := map[string]any{
 		"backup_made_at": done.Manifest.MadeAt, "events": int64(0), "tokens": c.Tokens[:min(maxNamed, len(c.Tokens))], "tokens_count": len(c.Tokens),
@@ -251,7 +251,7 @@ type restorer struct {
 }
 
 // program finds pg_restore, and makes the database ready.
-func (r Restoring) program(ctx context.Context, m Manifest) (p restorer, err error) {
+func (r RestoreOptions) program(ctx context.Context, m Manifest) (p restorer, err error) {
 	server, err := store.PrepareRestore(ctx, r.URL)
 	if err != nil {
 		return p, err

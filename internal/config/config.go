@@ -204,7 +204,7 @@ func Load(path string, environ []string) (Config, error) {
 		}
 		target, known := settings[strings.ToLower(setting)]
 		if !known {
-			errs = append(errs, fmt.Errorf("%s: there is no such setting%s", name, meant("HOLDPOINT_", setting, slices.Sorted(maps.Keys(settings)))))
+			errs = append(errs, fmt.Errorf("%s: there is no such setting%s", name, nearestName("HOLDPOINT_", setting, slices.Sorted(maps.Keys(settings)))))
 			continue
 		}
 		if err := set(target, value); err != nil {

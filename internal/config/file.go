@@ -73,9 +73,9 @@ func KMS(path string, environ []string) (string, error) {
 
 var wrongType = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \S+|value) of type (\S+)`)
 
-// meant is what a name was probably meant to be, as the end of a sentence; "" where nobody knows. Variables are in
+// nearestName is what a name was probably meant to be, as the end of a sentence; "" where nobody knows. Variables are in
 // capitals, behind a prefix.
-func meant(prefix, name string, names []string) string {
+func nearestName(prefix, name string, names []string) string {
 	near := source.Nearest(name, names)
 	if near == "" {
 		return ""
@@ -139,7 +139,7 @@ func inWords(err error) string {
 		if slices.Contains(names, name) {
 			return text + " here: it is one of another part of the file"
 		}
-		return text + meant("", name, names)
+		return text + nearestName("", name, names)
 	}
 	return wrongType.ReplaceAllStringFunc(text, func(found string) string {
 		of := wrongType.FindStringSubmatch(found)

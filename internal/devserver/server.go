@@ -191,15 +191,15 @@ func newServer(cfg *config.Config, ports ports, log *logger) (*temporal.ServerFx
 		temporal.WithConfig(cfg),
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(hosts),
-		temporal.WithDynamicConfigClient(tuning()),
+		temporal.WithDynamicConfigClient(dynamicSettings()),
 		temporal.WithLogger(log),
 		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
 	)
 }
 
-// tuning are the settings that differ from the server's defaults, which are made for large clusters.
-func tuning() dynamicconfig.Client {
+// dynamicSettings are the settings that differ from the server's defaults, which are made for large clusters.
+func dynamicSettings() dynamicconfig.Client {
 	return dynamicconfig.StaticClient{
 		// How often the queues of a shard may look for work: at the default of 20 a second a cycle of an approval waits for it.
 		dynamicconfig.TransferProcessorMaxPollRPS.Key():   1000,

@@ -19,8 +19,8 @@ const (
 	maxNotified = 200
 )
 
-// who names an actor.
-func who(names map[string]string, a engine.Actor) string {
+// actorName names an actor.
+func actorName(names map[string]string, a engine.Actor) string {
 	switch {
 	case a.Kind == engine.SystemActor:
 		return "Holdpoint"
@@ -77,7 +77,7 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 	c.Contributions = k.contributions(r, names)
 	c.Ran = ran(r, names, v.Agent)
 	for _, e := range r.events {
-		line := views.PackEvent{PackPlace: k.place(e), ID: e.ID, Type: words(string(e.Type)), Outcome: string(e.Outcome), Who: who(names, e.Actor)}
+		line := views.PackEvent{PackPlace: k.place(e), ID: e.ID, Type: words(string(e.Type)), Outcome: string(e.Outcome), Who: actorName(names, e.Actor)}
 		for _, why := range e.Reasons {
 			line.Reasons = append(line.Reasons, or(why.Message, why.Code))
 		}
@@ -104,7 +104,7 @@ func (k *packing) requirements(a approval.Approval, v views.Approval) []views.Pa
 		kind := req.Kind.Traits()
 		p := views.PackRequirement{Requirement: flat[i], Nobody: kind.NoPeople}
 		p.Short = ""
-		switch kind.Giver {
+		switch kind.Discharger {
 		case engine.Accountable:
 			for _, identity := range a.Plan.Accountable {
 				p.Could = append(p.Could, or(k.names[identity], identity))
@@ -152,8 +152,8 @@ func (k *packing) could(a approval.Approval, r engine.Requirement) []string {
 // seen fills in who was shown which card, and the cards.
 func (k *packing) seen(ctx context.Context, r record, names map[string]string, c *views.PackChapter) error {
 	there := map[string]bool{}
-	for _, e := range r.shown() {
-		c.Shown = append(c.Shown, views.PackShown{PackPlace: k.place(e), Who: who(names, e.Actor), Digest: e.payload.Card})
+	for _, e := range r.shownCards() {
+		c.Shown = append(c.Shown, views.PackShown{PackPlace: k.place(e), Who: actorName(names, e.Actor), Digest: e.payload.Card})
 		if there[e.payload.Card] {
 			continue
 		}
@@ -161,7 +161,7 @@ func (k *packing) seen(ctx context.Context, r record, names map[string]string, c
 		card, err := k.openCard(ctx, r.Approval.ID, e.payload.Card)
 		entry := views.PackCard{Digest: e.payload.Card, HTML: string(card)}
 		if err != nil {
-			if entry.Why, err = why(err); err != nil {
+			if entry.Why, err = unshownReason(err); err != nil {
 				return err
 			}
 		}
@@ -175,7 +175,7 @@ func (k *packing) contributions(r record, names map[string]string) []views.PackC
 	facts := slices.Clone(r.Approval.Facts)
 	slices.SortFunc(facts, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
 	events, behind := r.factEvents(), map[int64]approval.VoterRecord{}
-	if end := r.end(); end != nil {
+	if end := r.endEvent(); end != nil {
 		for _, b := range end.payload.Ended.Behind {
 			for _, seq := range b.Facts {
 				behind[seq] = b.VoterRecord
@@ -185,7 +185,7 @@ func (k *packing) contributions(r record, names map[string]string) []views.PackC
 	var list []views.PackContribution
 	for _, f := range facts {
 		e, logged := events[f.Seq]
-		s := views.PackContribution{PackPlace: views.PackPlace{At: f.At, Outside: !logged || !k.within(e.Timestamp)}, Who: who(names, f.Actor)}
+		s := views.PackContribution{PackPlace: views.PackPlace{At: f.At, Outside: !logged || !k.within(e.Timestamp)}, Who: actorName(names, f.Actor)}
 		if logged {
 			s.Seq = e.Seq
 		}
@@ -238,7 +238,7 @@ func ran(r record, names map[string]string, agent string) []views.PackLine {
 	add := func(at time.Time, who, what string) { say(at, who, what, remark{}) }
 	found, review := r.later()
 	if t := r.Token; t != nil {
-		add(a.EndedAt, "Holdpoint", "made a permission to run it once ("+t.JTI+"), good until "+stamp(t.ValidUntil)+".")
+		add(a.EndedAt, "Holdpoint", "made a permission to run it once ("+t.JTI+"), good until "+formatTime(t.ValidUntil)+".")
 	}
 	for _, e := range r.events {
 		if e.Outcome == engine.Deny {
@@ -263,9 +263,9 @@ func ran(r record, names map[string]string, agent string) []views.PackLine {
 	if x := r.card.Reconciled; x != nil {
 		say(x.At, or(names[x.PersonID], x.PersonID), "found out that the call "+outcomeWords(x.Outcome)+".", found)
 	}
-	if w := r.card.Afterwards; w != nil {
+	if w := r.card.BreakGlassReview; w != nil {
 		if w.DoneAt == nil {
-			add(w.OwedAt, "Holdpoint", "asks for somebody to look at it afterwards, because one person broke the glass; nobody has yet.")
+			add(w.DueSince, "Holdpoint", "asks for somebody to look at it afterwards, because one person broke the glass; nobody has yet.")
 		} else {
 			what := "says that breaking the glass was justified."
 			if !w.Justified {

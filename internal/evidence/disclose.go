@@ -91,7 +91,7 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 	}
 	proved := func(e logged) bool { return e.Seq > 0 && e.Seq <= size && k.within(e.Timestamp) }
 	there := map[string]bool{}
-	for _, e := range r.shown() {
+	for _, e := range r.shownCards() {
 		if !proved(e) || there[e.payload.Card] {
 			continue
 		}
@@ -104,7 +104,7 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 			continue
 		}
 		if err != nil {
-			if _, err := why(err); err != nil {
+			if _, err := unshownReason(err); err != nil {
 				return err
 			}
 			continue
@@ -166,7 +166,7 @@ func (k *packing) changes(r record) (changed []audit.Item) {
 	say := func(kind string, fact int64) {
 		changed = append(changed, audit.Item{Kind: kind, ApprovalID: r.Approval.ID, Fact: fact, Changed: true})
 	}
-	end := r.end()
+	end := r.endEvent()
 	if end == nil || r.more {
 		return nil
 	}

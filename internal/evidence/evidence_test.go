@@ -413,7 +413,7 @@ func TestWrittenLater(t *testing.T) {
 	must(t, err)
 	must(t, second(h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: "pay", Arguments: args}, nil)))
 	must(t, second(h.Executed(ctx, h.agent, gate.ExecutionRequest{ApprovalID: a.ID, Outcome: approval.Unknown}, nil)))
-	must(t, second(h.Contributions.ReviewAfterwards(ctx, says(h.people["ben"], a.ID, "there was no fire"), false, nil)))
+	must(t, second(h.Contributions.ReviewBreakGlass(ctx, says(h.people["ben"], a.ID, "there was no fire"), false, nil)))
 	must(t, second(h.Contributions.Reconcile(ctx, says(h.people["owner"], a.ID, "the ledger has it"), approval.Succeeded, nil)))
 
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})

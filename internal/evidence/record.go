@@ -78,8 +78,8 @@ func (r record) factEvents() map[int64]logged {
 	return events
 }
 
-// shown are the events of cards that people were shown.
-func (r record) shown() []logged {
+// shownCards are the events of cards that people were shown.
+func (r record) shownCards() []logged {
 	var list []logged
 	for _, e := range r.events {
 		if e.Type == engine.Shown && e.Outcome != engine.Deny && e.payload.Card != "" {
@@ -89,9 +89,9 @@ func (r record) shown() []logged {
 	return list
 }
 
-// end is the event of the end; nil where there is none, or it is from before it told
+// endEvent is the event of the end; nil where there is none, or it is from before it told
 // how that came about.
-func (r record) end() *logged {
+func (r record) endEvent() *logged {
 	i := slices.IndexFunc(r.events, func(e logged) bool { return e.Type == engine.Settled && e.payload.Ended != nil })
 	if i < 0 {
 		return nil
@@ -117,8 +117,8 @@ func (k *packing) openCard(ctx context.Context, id, digest string) ([]byte, erro
 	return card, nil
 }
 
-// why says in words why a card cannot be shown; an outage is an error.
-func why(err error) (string, error) {
+// unshownReason says in words why a card cannot be shown; an outage is an error.
+func unshownReason(err error) (string, error) {
 	switch {
 	case errors.Is(err, seal.ErrErased):
 		return "It has been erased. The log keeps its digest.", nil
@@ -134,7 +134,7 @@ func why(err error) (string, error) {
 
 // remark is something that a person wrote, as it is to be shown.
 type remark struct {
-	store.Words
+	store.SaltedComment
 	// Digest is what the event has of it; "" for none, or from before digests were
 	// kept. Seq is the event's place where it is no fact's.
 	Digest string
@@ -145,8 +145,8 @@ type remark struct {
 	Good, Erased bool
 }
 
-func remarkOf(w store.Words, digest string) remark {
-	r := remark{Words: w, Digest: digest}
+func remarkOf(w store.SaltedComment, digest string) remark {
+	r := remark{SaltedComment: w, Digest: digest}
 	switch {
 	case digest == "":
 	case approval.CommentDigest(w.Salt, w.Comment) == digest:
@@ -166,7 +166,7 @@ func comment(f approval.Fact, e logged) remark {
 	if e.payload.Fact != nil {
 		digest = e.payload.Fact.CommentDigest
 	}
-	r := remarkOf(store.Words{Comment: f.Comment, Salt: f.Details.Salt}, digest)
+	r := remarkOf(store.SaltedComment{Comment: f.Comment, Salt: f.Details.Salt}, digest)
 	r.Fact = f.Seq
 	return r
 }
@@ -175,16 +175,16 @@ func comment(f approval.Fact, e logged) remark {
 // they say of a broken glass.
 func (r record) later() (found, review remark) {
 	if x := r.card.Reconciled; x != nil {
-		found = r.written(engine.Executed, x.Words)
+		found = r.written(engine.Executed, x.SaltedComment)
 	}
-	if x := r.card.Afterwards; x != nil {
-		review = r.written(engine.Afterward, x.Words)
+	if x := r.card.BreakGlassReview; x != nil {
+		review = r.written(engine.Afterward, x.SaltedComment)
 	}
 	return found, review
 }
 
 // written is what the event of a type, of which there is one, has the digest of.
-func (r record) written(t engine.EventType, w store.Words) remark {
+func (r record) written(t engine.EventType, w store.SaltedComment) remark {
 	for _, e := range r.events {
 		if e.Type == t && e.Outcome != engine.Deny && e.Actor.Kind == engine.HumanActor && e.payload.CommentDigest != "" {
 			found := remarkOf(w, e.payload.CommentDigest)

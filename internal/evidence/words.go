@@ -8,8 +8,8 @@ import (
 	"holdpoint/engine/approval"
 )
 
-// stamp writes a time as packs do.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+// formatTime writes a time as packs do.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // words writes a machine's name for people.
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
@@ -72,7 +72,7 @@ func factWords(f approval.Fact) (what, kind string) {
 	switch {
 	case f.Kind == approval.Cancel:
 		kind = "no"
-	case f.Kind == approval.Vote || f.Kind == approval.BreakGlass || f.Giver() != "":
+	case f.Kind == approval.Vote || f.Kind == approval.BreakGlass || f.Discharger() != "":
 		kind = map[bool]string{true: "yes", false: "no"}[f.Yes]
 	case f.Kind == approval.Extend:
 		what = "gave it more time: " + time.Duration(f.Details.By).String() + "."
@@ -88,7 +88,7 @@ func detailWords(f approval.Fact) []string {
 	add := func(text string) { list = append(list, text) }
 	d := f.Details
 	if d.Proof != nil {
-		add("Proved who they are " + or(methodWords[d.Proof.Method], "by "+d.Proof.Method) + ", at " + stamp(d.Proof.At) + ".")
+		add("Proved who they are " + or(methodWords[d.Proof.Method], "by "+d.Proof.Method) + ", at " + formatTime(d.Proof.At) + ".")
 	} else if decides(f) && f.Yes {
 		add("No proof of who they are is on record beside their session.")
 	}

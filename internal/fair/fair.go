@@ -108,7 +108,7 @@ func (p *Pool) Take(ctx context.Context, name string, amount int64) (give func()
 	if p.waiting.Len() == 0 && amount <= p.free {
 		p.free -= amount
 		p.mu.Unlock()
-		return p.giving(amount), nil
+		return p.giveBack(amount), nil
 	}
 	b := &borrower{amount, make(chan struct{})}
 	p.waiting.Add(name, b)
@@ -128,11 +128,11 @@ func (p *Pool) Take(ctx context.Context, name string, amount int64) (give func()
 		p.lend()
 		return nil, ctx.Err()
 	}
-	return p.giving(b.amount), nil
+	return p.giveBack(b.amount), nil
 }
 
-// giving gives so much back, once.
-func (p *Pool) giving(amount int64) func() {
+// giveBack gives so much back, once.
+func (p *Pool) giveBack(amount int64) func() {
 	taken := true
 	return func() {
 		p.mu.Lock()

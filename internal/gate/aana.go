@@ -62,7 +62,7 @@ func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Ti
 		if len(call.Tool) > maxToolName || registry.ConfusableName(call.Tool) {
 			call.Tool = "" // AANA refuses it anyway; its text is not for the log
 		}
-		return Proposal{Call: call, Document: doc, own: []engine.Check{always(result.Opinion())}, safe: map[string]any{}}, result
+		return Proposal{Call: call, Document: doc, own: []engine.Check{always(result.CheckResult())}, safe: map[string]any{}}, result
 	}
 	event, capped := event.Capped(limit)
 	result := event.Judge(now)
@@ -79,7 +79,7 @@ func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Ti
 		},
 	}
 	if capped {
-		p.own = append(p.own, always(engine.Opinion{Findings: []engine.Finding{{
+		p.own = append(p.own, always(engine.CheckResult{Findings: []engine.Finding{{
 			Source: "credential", Code: "authorization_state_capped", Route: engine.Accept,
 			Message: fmt.Sprintf("The key may claim at most %q; the higher claim was lowered.", limit),
 		}}}))

@@ -150,7 +150,7 @@ type notApplicable struct{ code, next, message string }
 
 // refusal is the decision on a call whose approval does not permit it.
 func (j *Judge) refusal(p *Proposal, n notApplicable) engine.Decision {
-	return engine.Evaluate(p.Call, j.Digest(), always(engine.Opinion{Findings: []engine.Finding{{Source: authzen.Dialect, Code: n.code, Route: engine.Refuse, Message: n.message}}}))
+	return engine.Evaluate(p.Call, j.Digest(), always(engine.CheckResult{Findings: []engine.Finding{{Source: authzen.Dialect, Code: n.code, Route: engine.Refuse, Message: n.message}}}))
 }
 
 // notPermitted puts on record that an approval was presented that does not permit the

@@ -22,7 +22,7 @@ func supplied(a approval.Approval, values canon.Value) error {
 		return nil // contribute says so
 	}
 	req := a.Plan.Requirements[a.State.Stage]
-	if req.Kind.Traits().Giver != engine.Requester {
+	if req.Kind.Traits().Discharger != engine.Requester {
 		return nil // likewise
 	}
 	if len(req.Form) == 0 {

@@ -215,7 +215,7 @@ func TestAfterwardsIsSaidOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.settle(a.ID)
-	if _, err := h.Contributions.ReviewAfterwards(ctx, h.says("ada", a.ID, "that was wrong"), false, nil); err != nil {
+	if _, err := h.Contributions.ReviewBreakGlass(ctx, h.says("ada", a.ID, "that was wrong"), false, nil); err != nil {
 		t.Fatal(err)
 	}
 	conn := h.db.Connect(h.db.RuntimeURL)

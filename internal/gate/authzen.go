@@ -105,7 +105,7 @@ func proposeEvaluation(agentID string, doc canon.Value) (Proposal, []FieldError)
 const maxSubject = 1000
 
 // otherAgent refuses a call that is proposed for another agent than the key's.
-var otherAgent = engine.Opinion{Findings: []engine.Finding{{
+var otherAgent = engine.CheckResult{Findings: []engine.Finding{{
 	Source: authzen.Dialect, Code: "SUBJECT_IS_ANOTHER_AGENT", Route: engine.Refuse,
 	Message: "The subject is another agent than the one that the key belongs to.",
 }}}

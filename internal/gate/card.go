@@ -66,13 +66,13 @@ type Card struct {
 	// Larger says that this one's amount is larger than those of all of them. It does not say what
 	// they were: the reader may not be one who may read them.
 	Larger bool
-	Alike  Alike
+	Alike  DecisionCounts
 	// Same is the last call of the same agent that was approved with these very arguments; nil
 	// for none within thirty days. It changes as others are approved and run.
 	Same *SameCall
 	// LastAlike is the last approved call of the same agent and tool that the person may
 	// read, Same if they may read that; nil for none.
-	LastAlike *AlikeCall
+	LastAlike *SimilarCall
 	// Suggested names the people to ask first. It gives nobody a say.
 	Suggested []string
 	// Eligible is how many people could fill the waiting requirement's places.
@@ -85,10 +85,10 @@ type Card struct {
 	// Permits what the call may do; zero and nil for none.
 	LeaseUntil time.Time
 	Permits    json.RawMessage
-	// Afterwards is what is owed, or was said, of a call for which somebody broke
+	// BreakGlassReview is what is owed, or was said, of a call for which somebody broke
 	// the glass alone, and Reconciled what somebody found out; nil for nothing.
-	Afterwards *store.Afterwards
-	Reconciled *store.Reconciliation
+	BreakGlassReview *store.BreakGlassReview
+	Reconciled       *store.Reconciliation
 	// Salt goes into the card that is shown: it makes its digest one that nobody can
 	// guess at (engine/audit, card.go).
 	Salt string

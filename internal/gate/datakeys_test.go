@@ -103,7 +103,7 @@ func (h *house) sealEverything(round string) (read func() error) {
 		if string(card.Arguments) != `{"amount":17}` || !strings.Contains(string(card.Former), "canary-argument") {
 			return fmt.Errorf("the card has %s, before %s", card.Arguments, card.Former)
 		}
-		if kept, err := h.Drafts.Kept(ctx, h.people["ada"], a.ID); err != nil || kept["votes"].Get("comment") != "a draft" {
+		if kept, err := h.Drafts.OfApproval(ctx, h.people["ada"], a.ID); err != nil || kept["votes"].Get("comment") != "a draft" {
 			return fmt.Errorf("the draft is %v, %w", kept, err)
 		}
 		if got, err := h.Store.Endpoints.Secret(ctx, endpoint); err != nil || string(got) != string(secret) {

@@ -27,8 +27,8 @@ func (g *core) delegate(ctx context.Context, p engine.Person) (delegate, error) 
 	return delegate{p, chains}, err
 }
 
-// stands is the person as somebody who speaks for the last one of the chain.
-func (d delegate) stands(chain store.Chain) approval.Voter {
+// voterFor is the person as somebody who speaks for the last one of the chain.
+func (d delegate) voterFor(chain store.Chain) approval.Voter {
 	v := voter(d.Person)
 	v.Via = chain.Voter
 	return v
@@ -42,15 +42,15 @@ func (d delegate) standings() []store.Eligibility {
 		for _, v := range chain.Voter {
 			s.Voices = append(s.Voices, v.Identity)
 		}
-		if speaks(chain) && len(s.Roles) > 0 {
+		if chainIsWhole(chain) && len(s.Roles) > 0 {
 			list = append(list, s)
 		}
 	}
 	return list
 }
 
-// speaks reports whether a chain is whole: everybody in it is there.
-func speaks(chain store.Chain) bool {
+// chainIsWhole reports whether a chain is whole: everybody in it is there.
+func chainIsWhole(chain store.Chain) bool {
 	return len(chain.Voter) == len(chain.Via) && len(chain.Via) > 0 &&
 		!slices.ContainsFunc(chain.Voter, func(v approval.Voter) bool { return !v.Active })
 }
@@ -90,7 +90,7 @@ func (d delegate) mayVote(a approval.Approval, now time.Time) (via []string, err
 		return nil, own
 	}
 	for _, chain := range d.chains {
-		err := a.MayVote(d.stands(chain), now)
+		err := a.MayVote(d.voterFor(chain), now)
 		if err == nil {
 			return chain.Via, nil
 		}

@@ -53,7 +53,7 @@ func (g *Gate) remember(ctx context.Context, p access.Principal, proposal *Propo
 		Source: "memory", Code: "DENIED_BEFORE", Route: engine.Refuse,
 		Message: fmt.Sprintf("People have denied this very call before, as %s. Change it, or wait, before you ask again.", before.ID),
 	}
-	j.Decision = j.Tighten(engine.Opinion{Findings: []engine.Finding{f}})
+	j.Decision = j.Tighten(engine.CheckResult{Findings: []engine.Finding{f}})
 	e := g.decided(p, proposal, j.Decision)
 	e.ApprovalID = before.ID
 	finish := func(o Outcome) Outcome {

@@ -41,8 +41,8 @@ func (g *Drafts) Keep(ctx context.Context, p engine.Person, id, form string, fie
 	return err
 }
 
-// Kept is what the person has written about an approval and not sent, by form.
-func (g *Drafts) Kept(ctx context.Context, p engine.Person, id string) (map[string]url.Values, error) {
+// OfApproval is what the person has written about an approval and not sent, by form.
+func (g *Drafts) OfApproval(ctx context.Context, p engine.Person, id string) (map[string]url.Values, error) {
 	list, err := g.Store.Drafts.Of(ctx, id, p.ID)
 	if err != nil {
 		return nil, err

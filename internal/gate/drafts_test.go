@@ -28,7 +28,7 @@ func TestDraftsAreKept(t *testing.T) {
 	}
 	kept := func(who, id string) string {
 		t.Helper()
-		all, err := h.Drafts.Kept(ctx, h.people[who], id)
+		all, err := h.Drafts.OfApproval(ctx, h.people[who], id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestDraftsAreKept(t *testing.T) {
 	}
 	// One person's box is no other's, wherever the row says that it belongs.
 	h.db.Exec(`UPDATE drafts SET sealed = b.sealed, sealed_key = b.sealed_key FROM drafts b WHERE b.person_id = $1 AND drafts.person_id = $2`, h.people["ada"].ID, h.people["ben"].ID)
-	if _, err := h.Drafts.Kept(ctx, h.people["ben"], a.ID); err == nil {
+	if _, err := h.Drafts.OfApproval(ctx, h.people["ben"], a.ID); err == nil {
 		t.Error("somebody reads what another one has written")
 	}
 
@@ -115,7 +115,7 @@ func TestDraftsOfWhatComesAfter(t *testing.T) {
 	}
 	kept := func() int {
 		t.Helper()
-		all, err := h.Drafts.Kept(ctx, h.people["owner"], a.ID)
+		all, err := h.Drafts.OfApproval(ctx, h.people["owner"], a.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

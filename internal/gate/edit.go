@@ -71,7 +71,7 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.On
 		if errors.Is(err, errLate) {
 			continue // rolled back; the next look says that it is over
 		}
-		return g.about(ctx, r.Contribution, engine.Edited, result, err)
+		return g.resultFor(ctx, r.Contribution, engine.Edited, result, err)
 	}
 }
 

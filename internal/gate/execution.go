@@ -157,12 +157,12 @@ func (g *Contributions) Reconcile(ctx context.Context, s Contribution, outcome a
 		c.AddEvent(e)
 		return c.Approval, nil
 	})
-	return g.about(ctx, s, engine.Executed, result, err)
+	return g.resultFor(ctx, s, engine.Executed, result, err)
 }
 
-// ReviewAfterwards records what somebody else says of a call for which one person
+// ReviewBreakGlass records what somebody else says of a call for which one person
 // broke the glass.
-func (g *Contributions) ReviewAfterwards(ctx context.Context, s Contribution, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) ReviewBreakGlass(ctx context.Context, s Contribution, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Afterward, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
@@ -171,14 +171,14 @@ func (g *Contributions) ReviewAfterwards(ctx context.Context, s Contribution, ju
 		if !mayRead(s.Person, c.Approval) {
 			return none, access.NoSuchApproval
 		}
-		owed, err := c.Owed()
+		owed, err := c.BreakGlassReview()
 		if err != nil {
 			return none, err
 		}
 		if owed == nil || owed.DoneAt != nil {
 			return none, &access.Refusal{Kind: access.Conflict, Code: "nothing_owed", Detail: "Nobody has to look at this call afterwards, or somebody has."}
 		}
-		if err := mayReviewAfterwards(s.Person, c.Approval); err != nil {
+		if err := mayReviewBreakGlass(s.Person, c.Approval); err != nil {
 			return none, err
 		}
 		if strings.TrimSpace(s.Comment) == "" {
@@ -192,7 +192,7 @@ func (g *Contributions) ReviewAfterwards(ctx context.Context, s Contribution, ju
 		if err != nil {
 			return none, err
 		}
-		if err := c.Reviewed(s.Person.ID, justified, words); err != nil {
+		if err := c.ReviewBreakGlass(s.Person.ID, justified, words); err != nil {
 			return none, err
 		}
 		e.Reasons = []engine.Reason{{Code: "REVIEWED_AFTERWARDS", Message: "Somebody else looked at it: breaking the glass was justified."}}
@@ -202,17 +202,17 @@ func (g *Contributions) ReviewAfterwards(ctx context.Context, s Contribution, ju
 		c.AddEvent(e)
 		return c.Approval, nil
 	})
-	return g.about(ctx, s, engine.Afterward, result, err)
+	return g.resultFor(ctx, s, engine.Afterward, result, err)
 }
 
 // write has the event tell the digest of what a person writes.
-func write(e *engine.Event, comment string) (store.Words, error) {
-	w := store.Words{Comment: comment, Salt: rand.Text()}
+func write(e *engine.Event, comment string) (store.SaltedComment, error) {
+	w := store.SaltedComment{Comment: comment, Salt: rand.Text()}
 	return w, e.SetPayload(approval.CommentPayload{CommentDigest: approval.CommentDigest(w.Salt, w.Comment)})
 }
 
-// mayReviewAfterwards refuses those who broke the glass, and the requesting side.
-func mayReviewAfterwards(p engine.Person, a approval.Approval) error {
+// mayReviewBreakGlass refuses those who broke the glass, and the requesting side.
+func mayReviewBreakGlass(p engine.Person, a approval.Approval) error {
 	if slices.Contains(a.Plan.Excluded, p.Identity) {
 		return admission(approval.ErrSelfReview)
 	}
@@ -224,8 +224,8 @@ func mayReviewAfterwards(p engine.Person, a approval.Approval) error {
 	return nil
 }
 
-// about is the answer to what a person did with an approval.
-func (g *Contributions) about(ctx context.Context, s Contribution, kind engine.EventType, result approval.Approval, err error) (approval.Approval, error) {
+// resultFor is the answer to what a person did with an approval.
+func (g *Contributions) resultFor(ctx context.Context, s Contribution, kind engine.EventType, result approval.Approval, err error) (approval.Approval, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return approval.Approval{}, g.refuse(ctx, access.NoSuchApproval, engine.Event{
 			ID: store.NewEventID(), Type: kind, RequestID: s.RequestID, ApprovalID: store.LoggableApprovalID(s.ApprovalID), SafePayload: []byte(`{}`), Actor: s.actor(),

@@ -148,7 +148,7 @@ func TestFiguresFollowWhatIsDone(t *testing.T) {
 	h.settle(a.ID)
 	s.want("an emergency", 1, "holdpoint_break_glass_total")
 	s.want("an emergency", 1, "holdpoint_break_glass_reviews_owed")
-	if _, err := h.Contributions.ReviewAfterwards(ctx, h.says("ada", a.ID, "it was"), true, nil); err != nil {
+	if _, err := h.Contributions.ReviewBreakGlass(ctx, h.says("ada", a.ID, "it was"), true, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.want("it was looked at", 0, "holdpoint_break_glass_reviews_owed")

@@ -89,7 +89,7 @@ func grantedVotes(ctx context.Context, s *seal.Sealer, log *slog.Logger, c *stor
 	}
 	b := ballots{c: c, sealer: s, log: log}
 	for _, one := range live {
-		if err := b.cast(ctx, one); err != nil {
+		if err := b.addVote(ctx, one); err != nil {
 			return nil, err
 		}
 	}
@@ -106,15 +106,15 @@ type ballots struct {
 	votes []approval.Fact
 }
 
-// cast adds the grant's vote, if it has one.
-func (b *ballots) cast(ctx context.Context, g store.Grant) error {
+// addVote adds the grant's vote, if it has one.
+func (b *ballots) addVote(ctx context.Context, g store.Grant) error {
 	a := b.c.Approval
 	f := approval.Fact{
 		Kind: approval.Vote, Yes: true, Actor: engine.Actor{Kind: engine.HumanActor, ID: g.PersonID, Channel: "grant"},
 		Voter: g.Voter, Details: approval.Details{Grant: g.ID},
 	}
 	facts := append(slices.Clone(a.Facts), b.votes...)
-	if spoken(a.Plan.Edition, facts, g) || approval.Admit(a.Plan, facts, f, b.c.Now) != nil {
+	if hasVotedFor(a.Plan.Edition, facts, g) || approval.Admit(a.Plan, facts, f, b.c.Now) != nil {
 		return nil
 	}
 	t, err := openTerms(b.sealer, g)
@@ -149,11 +149,11 @@ func (b *ballots) cast(ctx context.Context, g store.Grant) error {
 	return nil
 }
 
-// spoken reports whether the grant has voted for this approval before, in any
+// hasVotedFor reports whether the grant has voted for this approval before, in any
 // edition, or its maker has voted on the present one: a no of theirs, or a yes
 // that they took back, is not to be overruled by what they said before they saw
 // the call.
-func spoken(edition int, facts []approval.Fact, g store.Grant) bool {
+func hasVotedFor(edition int, facts []approval.Fact, g store.Grant) bool {
 	return slices.ContainsFunc(facts, func(f approval.Fact) bool {
 		if f.Kind != approval.Vote {
 			return false

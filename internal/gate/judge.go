@@ -184,7 +184,7 @@ func (j *Judge) Judge(p *Proposal, now time.Time) Judgement {
 // checks are all of a call's: the dialect's own, the contract, and the others.
 func (j *Judge) checks(own []engine.Check, p *Proposal, approvalID string, now time.Time, others []engine.Check) []engine.Check {
 	all := append(make([]engine.Check, 0, len(own)+1+len(others)), own...)
-	return append(append(all, func(engine.Call) engine.Opinion { return j.contract(p, approvalID, now) }), others...)
+	return append(append(all, func(engine.Call) engine.CheckResult { return j.contract(p, approvalID, now) }), others...)
 }
 
 // shared are the checks of every dialect's call: the tool's contract, the
@@ -192,8 +192,8 @@ func (j *Judge) checks(own []engine.Check, p *Proposal, approvalID string, now t
 func (j *Judge) shared(p *Proposal, now time.Time) ([]engine.Check, *policy.Decision) {
 	checks, said := j.rules(p, now)
 	if j.Contracts != nil {
-		checks = append(checks, func(c engine.Call) engine.Opinion {
-			return j.Contracts.Opinion(c, p.Arguments, slices.Concat(p.labels, j.tool(p).DataLabels), j.Detector)
+		checks = append(checks, func(c engine.Call) engine.CheckResult {
+			return j.Contracts.Check(c, p.Arguments, slices.Concat(p.labels, j.tool(p).DataLabels), j.Detector)
 		})
 	}
 	return checks, said
@@ -202,7 +202,7 @@ func (j *Judge) shared(p *Proposal, now time.Time) ([]engine.Check, *policy.Deci
 // rules are the shared checks but for the tool's contract.
 func (j *Judge) rules(p *Proposal, now time.Time) ([]engine.Check, *policy.Decision) {
 	own, said := j.policyOpinion(p, now)
-	checks := []engine.Check{always(own), func(engine.Call) engine.Opinion { return j.known(p, now) }}
+	checks := []engine.Check{always(own), func(engine.Call) engine.CheckResult { return j.known(p, now) }}
 	if j.Unusable {
 		checks = append(checks, always(unusable))
 	}
@@ -229,8 +229,8 @@ func (j *Judge) stakes(p *Proposal, said *policy.Decision) *approval.Stakes {
 }
 
 // known says who calls, and with what tool.
-func (j *Judge) known(p *Proposal, now time.Time) engine.Opinion {
-	o := engine.Opinion{Findings: j.Registry.Check(p.claim, now)}
+func (j *Judge) known(p *Proposal, now time.Time) engine.CheckResult {
+	o := engine.CheckResult{Findings: j.Registry.Check(p.claim, now)}
 	if p.Call.Tool == threegate.ToolName && p.Call.Dialect != DialectThreeGate {
 		o.Findings = append(o.Findings, engine.Finding{
 			Source: registry.Source, Code: "TOOL_REQUEST_REQUIRED", Route: engine.Refuse,
@@ -279,7 +279,7 @@ func classification(t registry.Tool) aana.Classification {
 // claims to be, and every call as what is registered of its tool. So a claim makes
 // nothing looser, and no other system's document does. approvalID is the evidence
 // of a call that people have approved, and "" before that.
-func (j *Judge) contract(p *Proposal, approvalID string, now time.Time) engine.Opinion {
+func (j *Judge) contract(p *Proposal, approvalID string, now time.Time) engine.CheckResult {
 	var found [3][]engine.Finding
 	results := found[:0]
 	known, state := classification(j.tool(p)), p.state
@@ -318,13 +318,13 @@ func (j *Judge) contract(p *Proposal, approvalID string, now time.Time) engine.O
 	return o
 }
 
-var noPolicy = engine.Opinion{Findings: []engine.Finding{{
+var noPolicy = engine.CheckResult{Findings: []engine.Finding{{
 	Source: policySource, Code: "NO_POLICY", Message: "No policy is in force, so nothing allows this call.", Route: engine.Refuse,
 }}}
 
 // unvouched holds a call that nothing but its own words allows: no policy is in
 // force, and nobody has registered what its tool does.
-var unvouched = engine.Opinion{
+var unvouched = engine.CheckResult{
 	Findings: []engine.Finding{{
 		Source: policySource, Code: "NO_POLICY", Route: engine.Defer,
 		Message: "No policy is in force, and the tool is not registered with a category: only the call itself says that it may run.",
@@ -332,7 +332,7 @@ var unvouched = engine.Opinion{
 	Requirements: []engine.Requirement{{Kind: engine.Review, Needed: 1}},
 }
 
-var unusable = engine.Opinion{Findings: []engine.Finding{{
+var unusable = engine.CheckResult{Findings: []engine.Finding{{
 	Source: policySource, Code: "POLICY_UNAVAILABLE", Message: "The rules in force cannot be read, so nothing allows this call.", Route: engine.Refuse,
 }}}
 
@@ -371,17 +371,17 @@ const policySource = "policy"
 // policyOpinion is what the policy makes of a call, as one check's opinion, and
 // its own decision: the strictest of those that hold for some of the claims. It
 // knows nothing of the document in which the call was proposed.
-func (j *Judge) policyOpinion(p *Proposal, now time.Time) (engine.Opinion, *policy.Decision) {
+func (j *Judge) policyOpinion(p *Proposal, now time.Time) (engine.CheckResult, *policy.Decision) {
 	switch {
 	case j.Policy == nil && j.Unusable:
-		return engine.Opinion{}, nil
+		return engine.CheckResult{}, nil
 	case j.Policy == nil && p.event != nil:
-		return engine.Opinion{}, nil // the contract judges it; see unvouched
+		return engine.CheckResult{}, nil // the contract judges it; see unvouched
 	case j.Policy == nil:
 		return noPolicy, nil
 	}
 	request := j.policyRequest(p)
-	var o engine.Opinion
+	var o engine.CheckResult
 	var own *policy.Decision
 	for _, d := range j.Policy.Consider(request, now) {
 		o = combined(o, opinionOf(d))
@@ -399,8 +399,8 @@ func (j *Judge) policyOpinion(p *Proposal, now time.Time) (engine.Opinion, *poli
 }
 
 // opinionOf is one decision of a policy as an opinion.
-func opinionOf(d policy.Decision) engine.Opinion {
-	o := engine.Opinion{Requirements: d.Requirements(), Constraints: d.Constraints}
+func opinionOf(d policy.Decision) engine.CheckResult {
+	o := engine.CheckResult{Requirements: d.Requirements(), Constraints: d.Constraints}
 	for _, reason := range d.Reasons {
 		o.Findings = append(o.Findings, engine.Finding{Source: policySource, Code: reason.Code, Message: reason.Message, Route: d.Outcome.Route()})
 	}
@@ -412,7 +412,7 @@ func opinionOf(d policy.Decision) engine.Opinion {
 
 // combined is both opinions of one policy in one: nobody is asked twice for what
 // one of them covers, and of two ends the sooner one holds.
-func combined(a, b engine.Opinion) engine.Opinion {
+func combined(a, b engine.CheckResult) engine.CheckResult {
 	a.Findings = append(a.Findings, b.Findings...)
 	a.Requirements = engine.Combined(a.Requirements, b.Requirements)
 	if b.ExpiresIn > 0 && (a.ExpiresIn == 0 || b.ExpiresIn < a.ExpiresIn) {
@@ -511,7 +511,9 @@ func proposeCapped(dialect string, doc canon.Value, agentID, limit string, now t
 	return Proposal{}, fmt.Errorf("unknown dialect %q", dialect)
 }
 
-func always(o engine.Opinion) engine.Check { return func(engine.Call) engine.Opinion { return o } }
+func always(o engine.CheckResult) engine.Check {
+	return func(engine.Call) engine.CheckResult { return o }
+}
 
 // stateOf is the state that a limit names; one that names none allows none.
 func stateOf(limit string) aana.State {

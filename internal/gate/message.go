@@ -94,8 +94,8 @@ func needsPage(a approval.Approval) string {
 	for i, r := range a.Plan.Requirements {
 		kind := r.Kind.Traits()
 		switch {
-		case kind.Giver == engine.Requester && i < a.State.Stage: // has been given
-		case kind.Giver != engine.Reviewers || kind.FreshProof:
+		case kind.Discharger == engine.Requester && i < a.State.Stage: // has been given
+		case kind.Discharger != engine.Reviewers || kind.FreshProof:
 			return "it takes more than a review: " + kind.Noun
 		case r.Signed:
 			return "a vote on it is signed by a passkey"

@@ -79,13 +79,13 @@ func (g *Queries) ForAgent(ctx context.Context, p access.Principal, id string) (
 	return v, err
 }
 
-// Own says which of an agent's own approvals are listed.
-type Own = store.Own
+// OwnFilter says which of an agent's own approvals are listed.
+type OwnFilter = store.OwnFilter
 
 // Own lists an agent's own approvals for one of its keys, the newest first, without
 // tokens and without arguments. Only the filters of own are looked at. next is ""
 // at the end.
-func (g *Queries) Own(ctx context.Context, p access.Principal, own Own, cursor string, limit int) (page []approval.Approval, next string, err error) {
+func (g *Queries) Own(ctx context.Context, p access.Principal, own OwnFilter, cursor string, limit int) (page []approval.Approval, next string, err error) {
 	if p.AgentID == "" {
 		return nil, "", &access.Refusal{Kind: access.Forbidden, Code: "not_an_agent", Detail: "This key is no agent's, so it has no approvals of its own. Read one by its id, or read the audit log."}
 	}
@@ -165,18 +165,18 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 		g.Logger.ErrorContext(ctx, "arguments not read", "approval", id, "error", err)
 		card.Unreadable, card.Arguments, card.Document, card.Answers = true, nil, nil, nil
 	}
-	if err := g.around(ctx, &card, r); err != nil {
+	if err := g.addContext(ctx, &card, r); err != nil {
 		return Card{}, err
 	}
 	if card.Arguments != nil && a.Status == approval.Pending {
-		if err := g.before(ctx, &card); err != nil {
+		if err := g.addPastCalls(ctx, &card); err != nil {
 			return Card{}, err
 		}
 		if card.LastAlike, err = g.lastAlike(ctx, d, a, card.Same); err != nil {
 			return Card{}, err
 		}
 	}
-	if err := g.former(ctx, &card); err != nil {
+	if err := g.addFormerArguments(ctx, &card); err != nil {
 		return Card{}, err
 	}
 	if g.Tickets != nil {
@@ -197,8 +197,8 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 	return card, err
 }
 
-// former reads what the arguments were before people edited them.
-func (g *Queries) former(ctx context.Context, card *Card) error {
+// addFormerArguments reads what the arguments were before people edited them.
+func (g *Queries) addFormerArguments(ctx context.Context, card *Card) error {
 	a := card.Approval
 	if card.Arguments == nil || !slices.ContainsFunc(a.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit }) {
 		return nil
@@ -233,7 +233,7 @@ func FileCard(ctx context.Context, s *store.Store, sealer *seal.Sealer, r store.
 	if err := q.read(&card, r); err != nil {
 		return card, err
 	}
-	return card, q.around(ctx, &card, r)
+	return card, q.addContext(ctx, &card, r)
 }
 
 // read opens what is sealed of the call. It leaves out what has been erased.
@@ -254,8 +254,8 @@ func (g *Queries) read(card *Card, r store.Record) error {
 	return err
 }
 
-// around reads what everybody is shown beside the call.
-func (g *Queries) around(ctx context.Context, card *Card, r store.Record) error {
+// addContext reads what everybody is shown beside the call.
+func (g *Queries) addContext(ctx context.Context, card *Card, r store.Record) error {
 	a := r.Approval
 	card.Salt = g.CardSalt(a.ID)
 	agent, err := g.Store.People.Agent(ctx, a.Call.AgentID)
@@ -263,14 +263,14 @@ func (g *Queries) around(ctx context.Context, card *Card, r store.Record) error 
 		return err
 	}
 	card.AgentName, card.AgentOwner = agent.Name, agent.OwnerName
-	if err := g.more(ctx, card, r.Token); err != nil {
+	if err := g.addSession(ctx, card, r.Token); err != nil {
 		return err
 	}
 	return g.people(ctx, card)
 }
 
-// more fills in what is around the call: its session, and what came after its end.
-func (g *Queries) more(ctx context.Context, card *Card, t *store.TokenRow) error {
+// addSession fills in what is around the call: its session, and what came after its end.
+func (g *Queries) addSession(ctx context.Context, card *Card, t *store.TokenRow) error {
 	a := card.Approval
 	card.Permits = Permits(a)
 	if t != nil && t.Constraints != nil {
@@ -286,7 +286,7 @@ func (g *Queries) more(ctx context.Context, card *Card, t *store.TokenRow) error
 		}
 	}
 	if a.Status == approval.Approved {
-		card.Afterwards, card.Reconciled, err = g.Store.Approvals.Afterwards(ctx, a.ID)
+		card.BreakGlassReview, card.Reconciled, err = g.Store.Approvals.AfterEnd(ctx, a.ID)
 	}
 	return err
 }

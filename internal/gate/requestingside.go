@@ -10,8 +10,8 @@ import (
 	"holdpoint/internal/access"
 )
 
-// side is the requesting side of a call: identities that may not decide.
-type side struct {
+// requestingSide is the requesting side of a call: identities that may not decide.
+type requestingSide struct {
 	// owner is who answers for the call: the registered owner of its agent. Whom else
 	// the agent names vouches for nothing: an agent does not choose who does.
 	owner []string
@@ -21,10 +21,10 @@ type side struct {
 }
 
 // excluded are all of them.
-func (s side) excluded() []string { return union(s.registered, s.claimed) }
+func (s requestingSide) excluded() []string { return union(s.registered, s.claimed) }
 
 // byClaim are those whom nothing but the claim excludes.
-func (s side) byClaim() []string {
+func (s requestingSide) byClaim() []string {
 	return slices.DeleteFunc(union(s.claimed), func(who string) bool { return slices.Contains(s.registered, who) })
 }
 
@@ -37,8 +37,8 @@ func union(lists ...[]string) []string {
 // requestingSide finds who is of the requesting side: the registered owner of the
 // agent; and, as the call claims, the owners of every agent in its delegation chain
 // and the people on whose behalf it is made, when they are some of ours.
-func (g *Gate) requestingSide(ctx context.Context, p access.Principal, proposal *Proposal) (side, error) {
-	var s side
+func (g *Gate) requestingSide(ctx context.Context, p access.Principal, proposal *Proposal) (requestingSide, error) {
+	var s requestingSide
 	agent, err := g.Store.People.Agent(ctx, p.AgentID)
 	if err != nil {
 		return s, fmt.Errorf("read agent %s: %w", p.AgentID, err)

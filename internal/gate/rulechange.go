@@ -176,7 +176,7 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 		return none, err
 	}
 	p.Call.RequestID, p.Call.Environment = r.By.RequestID, r.Environment
-	d := engine.Evaluate(p.Call, r.Rules, always(engine.Opinion{
+	d := engine.Evaluate(p.Call, r.Rules, always(engine.CheckResult{
 		Findings:     []engine.Finding{{Source: "rules", Code: "RULES_CHANGE", Route: engine.Defer, Message: changeWords(r)}},
 		Requirements: []engine.Requirement{{Kind: engine.Human, Role: rule.Role, Needed: rule.Needed}},
 	}))
@@ -191,7 +191,7 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 	o := &store.Opening{
 		ID: id, Call: p.Call, RequestedBy: r.By.Actor, MaxState: string(aana.None), Decision: d, Requirements: d.Requirements, Excluded: side,
 		Terms: terms, ExpiresIn: r.Routing.Expiry(rule, now).Sub(now), Sealed: box, ArgumentsSize: len(args.Canonical()),
-		Proposes: &store.Proposes{Document: store.Document{Kind: r.Kind, KnownAs: r.KnownAs, Body: r.Body}, Replaces: r.Replaces},
+		Proposes: &store.ProposedDocument{Document: store.Document{Kind: r.Kind, KnownAs: r.KnownAs, Body: r.Body}, Replaces: r.Replaces},
 	}
 	e := engine.Event{
 		ID: store.NewEventID(), Type: engine.Decided, RequestID: r.By.RequestID, AgentID: store.RulesAgent, ToolName: p.Call.Tool, Outcome: d.Outcome,

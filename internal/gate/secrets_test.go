@@ -200,7 +200,7 @@ func TestTheLastCallLikeIt(t *testing.T) {
 		h.settle(a.ID)
 		return a
 	}
-	last := func(who string) *gate.AlikeCall {
+	last := func(who string) *gate.SimilarCall {
 		return h.card(who, h.open(another(callOf("pay", `{"amount":9}`))).ID).LastAlike
 	}
 	if got := last("ada"); got != nil {

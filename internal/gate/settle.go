@@ -179,7 +179,7 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 	due := append(c.Approval.State.Due, approval.Notification{Key: "decided", Kind: engine.NotifyDecided, Stage: c.Approval.State.Stage})
 	if end.status == approval.Approved && c.Approval.State.Owed {
 		due = append(due, approval.Notification{Key: "review_owed", Kind: engine.NotifyReviewOwed})
-		if err := c.OweReview(); err != nil {
+		if err := c.RequireBreakGlassReview(); err != nil {
 			return Settlement{}, err
 		}
 	}

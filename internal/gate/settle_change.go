@@ -59,7 +59,7 @@ func (s *Settler) applicable(c *store.Change) (p store.Proposal, r RuleChange, o
 	case s.Documents == nil:
 		return p, r, "", errors.New("this process puts no rules in force")
 	case store.ByEntries(p.Kind):
-		obstacle, err = s.standing(c, p)
+		obstacle, err = s.obstacle(c, p)
 		return p, r, obstacle, err
 	}
 	if p.SignedBy, err = s.Documents.MayComeIntoForce(p.Kind, p.Body, p.Replacing); err != nil {
@@ -68,8 +68,8 @@ func (s *Settler) applicable(c *store.Change) (p store.Proposal, r RuleChange, o
 	return p, r, "", nil
 }
 
-// standing says what stands in the way of a change of entries.
-func (s *Settler) standing(c *store.Change, p store.Proposal) (obstacle string, err error) {
+// obstacle says what stands in the way of a change of entries.
+func (s *Settler) obstacle(c *store.Change, p store.Proposal) (obstacle string, err error) {
 	entries, err := p.Entries()
 	if err != nil {
 		return "What it proposes cannot be read.", nil //nolint:nilerr // it ends all the same, with no
@@ -104,7 +104,7 @@ func (s *Settler) endChange(c *store.Change) (ending, error) {
 	if obstacle != "" {
 		return ending{status: approval.Denied, reasons: []engine.Reason{{Code: "policy_changed", Message: obstacle}}}, nil
 	}
-	return ending{status: approval.Approved, reasons: []engine.Reason{why(c.Approval)}}, nil
+	return ending{status: approval.Approved, reasons: []engine.Reason{endReason(c.Approval)}}, nil
 }
 
 // begin spends the token of a change that was approved, which nobody else can, and puts it in

@@ -34,7 +34,7 @@ type ending struct {
 func (s *Settler) end(c *store.Change) (ending, error) {
 	state := c.Approval.State
 	if state.Status != approval.Approved {
-		return ending{status: state.Status, reasons: []engine.Reason{why(c.Approval)}}, nil
+		return ending{status: state.Status, reasons: []engine.Reason{endReason(c.Approval)}}, nil
 	}
 	if c.Kill != nil {
 		// A yes from before the switch was thrown is none after it.
@@ -91,7 +91,7 @@ func judged(c *store.Change, again engine.Decision) ending {
 	case len(engine.Unmet(c.Approval.Plan.Requirements, again)) > 0:
 		return ending{reasons: changed("By the rules in force the call needs more than it did."), reopen: &stricter}
 	}
-	return ending{status: approval.Approved, reasons: []engine.Reason{why(c.Approval)}}
+	return ending{status: approval.Approved, reasons: []engine.Reason{endReason(c.Approval)}}
 }
 
 // sameConstraints compares two JSON objects, however they are written.
@@ -109,8 +109,8 @@ func unjudged(message string) ending {
 	return ending{status: approval.Denied, reasons: []engine.Reason{{Code: "recheck_failed", Message: message}}}
 }
 
-// why is the reason code that ends a wait (Agent-SPM), by what was waited for.
-func why(a approval.Approval) engine.Reason {
+// endReason is the reason code that ends a wait (Agent-SPM), by what was waited for.
+func endReason(a approval.Approval) engine.Reason {
 	if len(a.Plan.Requirements) == 0 {
 		if a.State.Status == approval.Approved {
 			return engine.Reason{Code: "ACCEPTED", Message: "The call was accepted when it was proposed."}
@@ -131,7 +131,7 @@ func why(a approval.Approval) engine.Reason {
 	case approval.Denied, approval.Pending:
 	}
 	current := a.Plan.Requirements[a.State.Stage].Kind.Traits()
-	if f := a.State.Decisive; f != nil && f.Kind != approval.Vote || current.Giver == engine.Tracker {
+	if f := a.State.Decisive; f != nil && f.Kind != approval.Vote || current.Discharger == engine.Tracker {
 		return current.Denied // by who gives it
 	}
 	if asked.PeopleDecide() {

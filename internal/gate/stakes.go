@@ -32,7 +32,7 @@ type Stakes struct {
 	Larger    bool
 	// Alike is how the last calls of the same agent and tool were decided, of a call that waits.
 	// It is known of calls whose arguments are not told, too.
-	Alike Alike
+	Alike DecisionCounts
 	// Unreadable says that the call's document cannot be read, and nothing is known of it.
 	Unreadable bool
 	// Same is the last approved call that is the very same, in a list of what waits; nil for
@@ -108,7 +108,7 @@ func (g *Queries) Stakes(ctx context.Context, listed []approval.Approval) (map[s
 	if err != nil {
 		return nil, err
 	}
-	same, err := g.same(ctx, listed)
+	same, err := g.sameCalls(ctx, listed)
 	if err != nil { // the rows are more than this
 		g.Logger.ErrorContext(ctx, "what was approved before not read", "error", err)
 	}
@@ -130,7 +130,7 @@ func (g *Queries) Stakes(ctx context.Context, listed []approval.Approval) (map[s
 		}
 		told[a.ID] = s
 	}
-	g.addUnusual(ctx, listed, told, now)
+	g.addFirstTimes(ctx, listed, told, now)
 	g.addAlike(ctx, listed, told)
 	return told, nil
 }
@@ -165,8 +165,8 @@ func agentTool(a approval.Approval) store.AgentTool {
 	return store.AgentTool{AgentID: a.Call.AgentID, Tool: a.Call.Tool}
 }
 
-// same finds what was approved before of the very same calls, of those that wait.
-func (g *Queries) same(ctx context.Context, listed []approval.Approval) (map[string]SameCall, error) {
+// sameCalls finds what was approved before of the very same calls, of those that wait.
+func (g *Queries) sameCalls(ctx context.Context, listed []approval.Approval) (map[string]SameCall, error) {
 	var ids []string
 	for _, a := range listed {
 		if a.Status == approval.Pending {
@@ -180,7 +180,7 @@ func (g *Queries) same(ctx context.Context, listed []approval.Approval) (map[str
 }
 
 // SameCall is a former call with the same agent, tool and arguments.
-type SameCall = store.Same
+type SameCall = store.SameCall
 
 // opened is the proposal of a sealed document.
 func (g *Queries) opened(a approval.Approval, box seal.Box, now time.Time) (Proposal, error) {
@@ -194,8 +194,8 @@ func (g *Queries) opened(a approval.Approval, box seal.Box, now time.Time) (Prop
 // alikeCalls is how many former calls of the same agent and tool are counted.
 const alikeCalls = 15
 
-// before fills in what is known of former calls: it changes as others are decided.
-func (g *Queries) before(ctx context.Context, card *Card) error {
+// addPastCalls fills in what is known of former calls: it changes as others are decided.
+func (g *Queries) addPastCalls(ctx context.Context, card *Card) error {
 	args, err := canon.Parse(card.Arguments)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (g *Queries) before(ctx context.Context, card *Card) error {
 		card.FirstTime, card.Compared = former.unknown(card.Stakes.Sentence.Targets), former.calls
 		card.Larger = stakes.Larger(card.Stakes.Sentence.Amount, former.amounts)
 	}
-	same, err := g.same(ctx, []approval.Approval{card.Approval})
+	same, err := g.sameCalls(ctx, []approval.Approval{card.Approval})
 	if err != nil {
 		return err
 	}
@@ -222,11 +222,11 @@ func (g *Queries) before(ctx context.Context, card *Card) error {
 	return err
 }
 
-// Alike is how former calls were decided.
-type Alike = store.Alike
+// DecisionCounts is how former calls were decided.
+type DecisionCounts = store.DecisionCounts
 
-// AlikeCall is a former call of the same agent and tool.
-type AlikeCall struct {
+// SimilarCall is a former call of the same agent and tool.
+type SimilarCall struct {
 	ID string
 	At time.Time // when it was approved
 	// Arguments are its canonical arguments, with what looks like a secret masked.
@@ -239,7 +239,7 @@ const comparedCalls = 10
 
 // lastAlike is the last approved call of the same agent and tool that the person may
 // read, the very same one before others; nil for none.
-func (g *Queries) lastAlike(ctx context.Context, d delegate, a approval.Approval, same *SameCall) (*AlikeCall, error) {
+func (g *Queries) lastAlike(ctx context.Context, d delegate, a approval.Approval, same *SameCall) (*SimilarCall, error) {
 	former, err := g.Store.Approvals.LastApprovedOf(ctx, a.Call.AgentID, a.Call.Tool, a.ID, resembleBytes, comparedCalls)
 	if err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (g *Queries) lastAlike(ctx context.Context, d delegate, a approval.Approval
 			continue // erased meanwhile, or unreadable: its own card says so
 		}
 		masked := (&secretFinder{words: true}).mask("", "", p.Arguments)
-		return &AlikeCall{ID: r.Approval.ID, At: r.Approval.EndedAt, Arguments: masked.Canonical()}, nil
+		return &SimilarCall{ID: r.Approval.ID, At: r.Approval.EndedAt, Arguments: masked.Canonical()}, nil
 	}
 	return nil, nil
 }

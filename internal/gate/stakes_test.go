@@ -106,14 +106,14 @@ func TestFirstTimeAndAlike(t *testing.T) {
 	}
 	arguments := func(n int, to string) string { return fmt.Sprintf(`{"amount":%d,"to":%q}`, n, to) }
 	card := func(doc string) gate.Card { return h.card("ben", h.open(doc).ID) }
-	if c := card(callOf("pay", arguments(1, "Ann"))); c.FirstTime != nil || c.Alike != (gate.Alike{}) {
+	if c := card(callOf("pay", arguments(1, "Ann"))); c.FirstTime != nil || c.Alike != (gate.DecisionCounts{}) {
 		t.Errorf("the first call of all: %v, %+v", c.FirstTime, c.Alike)
 	}
 	end(true, callOf("pay", arguments(2, "Ann")))
 	end(true, callOf("pay", arguments(3, "Ann")))
 	end(false, callOf("pay", arguments(4, "Eve")))
 	end(true, callOf("charge", arguments(5, "Eve")))
-	if c := card(callOf("pay", arguments(6, "Ann"))); c.FirstTime != nil || c.Alike != (gate.Alike{Approved: 2, Denied: 1}) {
+	if c := card(callOf("pay", arguments(6, "Ann"))); c.FirstTime != nil || c.Alike != (gate.DecisionCounts{Approved: 2, Denied: 1}) {
 		t.Errorf("a known payee: %v, %+v", c.FirstTime, c.Alike)
 	}
 	if c := card(callOf("pay", arguments(7, "Eve"))); !slices.Equal(c.FirstTime, []string{"to"}) || c.Compared != 2 {
@@ -122,7 +122,7 @@ func TestFirstTimeAndAlike(t *testing.T) {
 	other := h.agent
 	other.KeyID, other.AgentID = "key_other", "other-bot"
 	a, _ := h.propose(other, callOf("pay", arguments(8, "Ann")), gate.Request{})
-	if c := h.card("ben", a.ID); c.FirstTime != nil || c.Alike != (gate.Alike{}) {
+	if c := h.card("ben", a.ID); c.FirstTime != nil || c.Alike != (gate.DecisionCounts{}) {
 		t.Errorf("another agent's: %v, %+v", c.FirstTime, c.Alike)
 	}
 }
@@ -214,7 +214,7 @@ func TestStakesOfAList(t *testing.T) {
 	if got := told[short.ID].Sentence.String(); got != "Pay 5 [currency is missing] to “Ann”" || len(told) != 3 {
 		t.Errorf("%q, and %d are told", got, len(told))
 	}
-	if s := told[long.ID]; len(s.Sentence.Parts) > 0 || s.Unreadable || s.Alike != (gate.Alike{Denied: 1}) {
+	if s := told[long.ID]; len(s.Sentence.Parts) > 0 || s.Unreadable || s.Alike != (gate.DecisionCounts{Denied: 1}) {
 		t.Errorf("a long one: %+v", s)
 	}
 	if s := told[gone.ID].Sentence; s.Origin != stakes.BuiltIn {
@@ -295,10 +295,10 @@ func TestUnusualRows(t *testing.T) {
 		h.settle(a.ID)
 	}
 	got := rows(pay("48.00", "Ann"), pay("4600.00", "Eve"))
-	if s := got[0]; len(s.FirstTime) > 0 || s.Larger || s.Alike != (gate.Alike{Approved: 3}) {
+	if s := got[0]; len(s.FirstTime) > 0 || s.Larger || s.Alike != (gate.DecisionCounts{Approved: 3}) {
 		t.Errorf("the usual one: %+v", s)
 	}
-	if s := got[1]; strings.Join(s.FirstTime, " ") != "to" || !s.Larger || s.Alike != (gate.Alike{Approved: 3}) {
+	if s := got[1]; strings.Join(s.FirstTime, " ") != "to" || !s.Larger || s.Alike != (gate.DecisionCounts{Approved: 3}) {
 		t.Errorf("the unusual one: %v, %v, %v", s.FirstTime, s.Larger, s.Alike)
 	}
 	refused := pay("47.00", "Ann")
@@ -313,7 +313,7 @@ func TestUnusualRows(t *testing.T) {
 	charge := h.open(callOf("charge", `{"amount":"48.00","currency":"EUR","to":"Ann"}`))
 	long := h.open(callOf("send_payment", `{"amount":"5","to":"`+strings.Repeat("x", 17<<10)+`"}`))
 	got = rows(pay("48.00", "Ann"), charge, long, ended.Approval)
-	for i, want := range []gate.Alike{{Approved: 3, Denied: 1}, {}, {Approved: 3, Denied: 1}, {}} { // another tool's, one without a sentence, one that is decided
+	for i, want := range []gate.DecisionCounts{{Approved: 3, Denied: 1}, {}, {Approved: 3, Denied: 1}, {}} { // another tool's, one without a sentence, one that is decided
 		if got[i].Alike != want {
 			t.Errorf("row %d: %+v, want %+v", i, got[i].Alike, want)
 		}

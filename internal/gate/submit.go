@@ -201,7 +201,7 @@ func (g *Gate) unlessKilled(ctx context.Context, agentID string, by engine.Actor
 
 // refuseVetoed refuses a proposal that a veto has stopped.
 func (g *Gate) refuseVetoed(ctx context.Context, p access.Principal, proposal *Proposal, v *veto, once *access.Once[Outcome]) (Outcome, error) {
-	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.Opinion{Findings: []engine.Finding{v.finding}}))
+	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.CheckResult{Findings: []engine.Finding{v.finding}}))
 	e := g.decided(p, proposal, d)
 	e.Outcome, e.PluginSource = v.outcome, v.source
 	if v.refusal == nil {
@@ -297,20 +297,20 @@ func strictestFirst(findings []engine.Finding) []engine.Finding {
 // and the names of arguments, as far as they have the form of names, never a
 // value.
 func safePayload(p *Proposal, d engine.Decision) json.RawMessage {
-	var few [16]told
-	members := append(few[:0], told{"dialect", p.Call.Dialect}, told{"route", d.Route})
+	var few [16]payloadMember
+	members := append(few[:0], payloadMember{"dialect", p.Call.Dialect}, payloadMember{"route", d.Route})
 	if p.dryRun {
-		members = append(members, told{"dry_run", true})
+		members = append(members, payloadMember{"dry_run", true})
 	}
 	if p.Valid {
 		for name, value := range p.safe {
-			members = append(members, told{name, value})
+			members = append(members, payloadMember{name, value})
 		}
 		keys := p.keys
 		if keys == nil {
 			keys = aana.ArgumentKeys(p.Arguments)
 		}
-		members = append(members, told{"argument_count", p.Arguments.Len()}, told{"argument_keys", words(keys)})
+		members = append(members, payloadMember{"argument_count", p.Arguments.Len()}, payloadMember{"argument_keys", words(keys)})
 	}
 	encoded, err := appendPayload(make([]byte, 0, 512), members)
 	if err != nil {
@@ -321,16 +321,16 @@ func safePayload(p *Proposal, d engine.Decision) json.RawMessage {
 	return encoded
 }
 
-// told is a member of an event's payload.
-type told struct {
+// payloadMember is a member of an event's payload.
+type payloadMember struct {
 	name  string
 	value any
 }
 
 // appendPayload appends an object as encoding/json writes it: sorted by names, of which
 // none is there twice.
-func appendPayload(dst []byte, members []told) ([]byte, error) {
-	slices.SortFunc(members, func(a, b told) int { return strings.Compare(a.name, b.name) })
+func appendPayload(dst []byte, members []payloadMember) ([]byte, error) {
+	slices.SortFunc(members, func(a, b payloadMember) int { return strings.Compare(a.name, b.name) })
 	before := byte('{')
 	for _, m := range members {
 		dst = append(engine.AppendJSONString(append(dst, before), m.name), ':')

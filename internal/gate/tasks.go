@@ -40,12 +40,12 @@ func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Tasks, error) {
 	if e.Unknown, err = g.Store.Approvals.ExecutionUnknown(ctx, p.Has(access.AdminRole), p.Identity, maxTasks); err != nil {
 		return e, err
 	}
-	owed, err := g.Store.Approvals.ReviewOwed(ctx, p.Identity, maxTasks)
+	owed, err := g.Store.Approvals.AwaitingBreakGlassReview(ctx, p.Identity, maxTasks)
 	if err != nil {
 		return e, err
 	}
 	for _, a := range owed {
-		if MayReviewAfterwards(p, a) {
+		if MayReviewBreakGlass(p, a) {
 			e.Reviews = append(e.Reviews, a)
 		}
 	}
@@ -66,7 +66,7 @@ func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Tasks, error) {
 // system that is not configured cannot.
 func (g *Queries) givable(a approval.Approval) bool {
 	req := a.Plan.Requirements[a.State.Stage]
-	return req.Kind.Traits().Giver != engine.Tracker || a.State.Question != nil || g.Tickets != nil && tracked(req, g.Tickets.Names())
+	return req.Kind.Traits().Discharger != engine.Tracker || a.State.Question != nil || g.Tickets != nil && tracked(req, g.Tickets.Names())
 }
 
 // tickets lists the calls that wait for a ticket and give the person a say.
@@ -96,7 +96,7 @@ func AwaitsTicket(a approval.Approval, systems []string) bool {
 		return false
 	}
 	req := a.Plan.Requirements[a.State.Stage]
-	return req.Kind.Traits().Giver == engine.Tracker && (a.State.Ticket == nil || a.State.Checked != nil) && tracked(req, systems)
+	return req.Kind.Traits().Discharger == engine.Tracker && (a.State.Ticket == nil || a.State.Checked != nil) && tracked(req, systems)
 }
 
 // tracked reports whether a ticket that satisfies the requirement can be looked up.
@@ -112,10 +112,10 @@ func MayReconcile(p engine.Person, a approval.Approval) bool {
 	return a.Execution == approval.Unknown && (p.Has(access.AdminRole) || slices.Contains(a.Plan.Excluded, p.Identity))
 }
 
-// MayReviewAfterwards reports whether the person may look afterwards at a call
+// MayReviewBreakGlass reports whether the person may look afterwards at a call
 // for which somebody broke the glass, if that is owed.
-func MayReviewAfterwards(p engine.Person, a approval.Approval) bool {
-	return mayRead(p, a) && mayReviewAfterwards(p, a) == nil
+func MayReviewBreakGlass(p engine.Person, a approval.Approval) bool {
+	return mayRead(p, a) && mayReviewBreakGlass(p, a) == nil
 }
 
 // AwaitsRequester reports whether a waiting call asks for something that the person can
@@ -124,7 +124,7 @@ func AwaitsRequester(p engine.Person, a approval.Approval) bool {
 	if a.Status.Terminal() || a.State.Status.Terminal() || !slices.Contains(a.Plan.Excluded, p.Identity) || a.State.Stage >= len(a.Plan.Requirements) {
 		return false
 	}
-	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind.Traits().Giver {
+	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind.Traits().Discharger {
 	case engine.Accountable:
 		return slices.Contains(a.Plan.Accountable, p.Identity)
 	case engine.Tracker:

@@ -87,8 +87,8 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 			t.Errorf("%s: %d to look at afterwards, want %d", who, len(e.Reviews), want)
 		}
 	}
-	if c := h.card("ben", a.ID); c.Afterwards == nil || c.Afterwards.DoneAt != nil {
-		t.Errorf("the card says nothing of what is owed: %+v", c.Afterwards)
+	if c := h.card("ben", a.ID); c.BreakGlassReview == nil || c.BreakGlassReview.DoneAt != nil {
+		t.Errorf("the card says nothing of what is owed: %+v", c.BreakGlassReview)
 	}
 	if err := h.redeem(h.agent, h.get(a.ID).Token, "pay", args); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 			t.Errorf("%s: %d of unknown fate, want %d", who, len(e.Unknown), want)
 		}
 	}
-	if _, err := h.Contributions.ReviewAfterwards(ctx, h.says("ben", a.ID, "there was no fire"), false, nil); err != nil {
+	if _, err := h.Contributions.ReviewBreakGlass(ctx, h.says("ben", a.ID, "there was no fire"), false, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Contributions.Reconcile(ctx, h.says("owner", a.ID, "the ledger has it"), approval.Succeeded, nil); err != nil {
@@ -114,8 +114,8 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 		t.Errorf("still owed: %+v, %+v", b, o)
 	}
 	c := h.card("ben", a.ID)
-	if c.Afterwards == nil || c.Afterwards.DoneAt == nil || c.Afterwards.Justified || c.Afterwards.Comment != "there was no fire" {
-		t.Errorf("afterwards: %+v", c.Afterwards)
+	if c.BreakGlassReview == nil || c.BreakGlassReview.DoneAt == nil || c.BreakGlassReview.Justified || c.BreakGlassReview.Comment != "there was no fire" {
+		t.Errorf("afterwards: %+v", c.BreakGlassReview)
 	}
 	if c.Reconciled == nil || c.Reconciled.Outcome != approval.Succeeded || c.Reconciled.PersonID != h.people["owner"].ID {
 		t.Errorf("reconciled: %+v", c.Reconciled)

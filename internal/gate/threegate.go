@@ -147,7 +147,7 @@ func proposeDraft(agentID string, doc canon.Value, now time.Time) (Proposal, err
 		Document: doc, claim: registry.Claim{AgentID: agentID, Tool: threegate.ToolName},
 	}
 	if !report.Valid {
-		p.own = []engine.Check{always(engine.Opinion{Findings: []engine.Finding{{
+		p.own = []engine.Check{always(engine.CheckResult{Findings: []engine.Finding{{
 			Source: "tool_request", Code: "tool_request_invalid", Route: engine.Refuse,
 			Message: fmt.Sprintf("The document breaks rule %s.", report.Violations[0].Rule),
 		}}})}
@@ -166,7 +166,7 @@ func proposeDraft(agentID string, doc canon.Value, now time.Time) (Proposal, err
 		"language": r.Language, "network": r.Network, "risk_level": r.Risk.Level, "data_sensitivity": r.Risk.DataSensitivity,
 		"input_count": len(r.Inputs), "output_count": len(r.OutputsExpected),
 	}
-	p.own = []engine.Check{always(engine.Opinion{
+	p.own = []engine.Check{always(engine.CheckResult{
 		Findings: []engine.Finding{{
 			Source: "tool_request", Code: "human_approval_required", Route: engine.Defer,
 			Message: "A tool execution request runs only once a person has approved it.",

@@ -56,7 +56,7 @@ func wanted(a approval.Approval, t approval.Ticket, refused error) error {
 		return nil // contribute says so
 	}
 	req := a.Plan.Requirements[a.State.Stage]
-	if req.Kind.Traits().Giver != engine.Tracker {
+	if req.Kind.Traits().Discharger != engine.Tracker {
 		return nil // likewise
 	}
 	if refused != nil {
@@ -115,22 +115,22 @@ var ticketUnavailable = &access.Refusal{
 	Detail: "The ticket's tracker cannot be asked at the moment. Nothing was spent; try again.",
 }
 
-func (g *Gate) lookAgain(ctx context.Context, c covered, r store.Record) (approval.Ticket, error) {
+func (g *Gate) lookAgain(ctx context.Context, c coveredTicket, r store.Record) (approval.Ticket, error) {
 	if g.Tickets == nil {
 		return c.ticket, errors.New("no ticket system is configured")
 	}
 	return g.Tickets.Check(ctx, c.ticket, c.terms, r.Approval.Plan.OpenedAt, r.Now)
 }
 
-// covered is a ticket that an approval was given for, and what it had to be.
-type covered struct {
+// coveredTicket is a ticket that an approval was given for, and what it had to be.
+type coveredTicket struct {
 	ticket approval.Ticket
 	terms  *engine.TicketTerms
 }
 
 // coveredBy lists the tickets that an approval was given for. Each that was found
 // good has satisfied one of the requirements, in their order.
-func coveredBy(a approval.Approval) (all []covered) {
+func coveredBy(a approval.Approval) (all []coveredTicket) {
 	var good []approval.Ticket
 	for _, f := range a.Facts {
 		if f.Kind == approval.TicketCheck && f.Yes && f.Edition == a.Plan.Edition {
@@ -138,8 +138,8 @@ func coveredBy(a approval.Approval) (all []covered) {
 		}
 	}
 	for _, req := range a.Plan.Requirements {
-		if req.Kind.Traits().Giver == engine.Tracker && len(all) < len(good) {
-			all = append(all, covered{good[len(all)], req.Ticket})
+		if req.Kind.Traits().Discharger == engine.Tracker && len(all) < len(good) {
+			all = append(all, coveredTicket{good[len(all)], req.Ticket})
 		}
 	}
 	return all

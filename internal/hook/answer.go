@@ -18,15 +18,15 @@ import (
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 8 << 20
 
-// heard is what the server last answered, as it came.
-type heard struct {
+// lastAnswer is what the server last answered, as it came.
+type lastAnswer struct {
 	status int
 	kind   string
 	body   []byte
 }
 
 // RoundTrip sends a request as the standard library does.
-func (h *heard) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h *lastAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (h *heard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := errors.Join(err, res.Body.Close()); err != nil {
 		return nil, err
 	}
-	*h = heard{res.StatusCode, res.Header.Get("Content-Type"), body}
+	*h = lastAnswer{res.StatusCode, res.Header.Get("Content-Type"), body}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return res, nil
 }
@@ -43,7 +43,7 @@ func (h *heard) RoundTrip(r *http.Request) (*http.Response, error) {
 // check proposes a call. One that the rules accept is Allowed only if the answer says so in
 // every place in which it can, and has one reading: any other yes is an error.
 func (g *Gate) check(ctx context.Context, call holdpoint.ToolCall) (holdpoint.SecurityResult, error) {
-	var h heard
+	var h lastAnswer
 	client := g.client()
 	client.HTTP = &http.Client{Transport: &h, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	r, err := client.CheckToolCall(ctx, call)
@@ -57,7 +57,7 @@ func (g *Gate) check(ctx context.Context, call holdpoint.ToolCall) (holdpoint.Se
 }
 
 // allows says what is wrong with an answer that is taken for a permission.
-func (h *heard) allows() error {
+func (h *lastAnswer) allows() error {
 	if kind, _, err := mime.ParseMediaType(h.kind); err != nil || kind != "application/json" || h.status != http.StatusOK {
 		return fmt.Errorf("it is %d with %q", h.status, h.kind)
 	}

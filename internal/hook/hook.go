@@ -82,7 +82,7 @@ func (g *Gate) Before(ctx context.Context, c Call, takesChanges bool) (Verdict, 
 		return Verdict{}, err
 	}
 	if approvalID != "" {
-		v, err := g.goOn(ctx, client, s, c, approvalID, takesChanges)
+		v, err := g.resume(ctx, client, s, c, approvalID, takesChanges)
 		if !errors.Is(err, errOver) {
 			return v, err
 		}
@@ -102,15 +102,15 @@ func (g *Gate) Before(ctx context.Context, c Call, takesChanges bool) (Verdict, 
 	if err := s.wait(c, r.Approval.ID); err != nil {
 		return Verdict{}, err
 	}
-	return g.goOn(ctx, client, s, c, r.Approval.ID, takesChanges)
+	return g.resume(ctx, client, s, c, r.Approval.ID, takesChanges)
 }
 
 // errOver says that an approval which was waited for is of no use any more.
 var errOver = errors.New("the approval is over")
 
-// goOn is what has become of an approval that the call waits for. errOver means that
+// resume is what has become of an approval that the call waits for. errOver means that
 // people have to be asked anew.
-func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, s *session, c Call, id string, takesChanges bool) (Verdict, error) {
+func (g *Gate) resume(ctx context.Context, client *holdpoint.Client, s *session, c Call, id string, takesChanges bool) (Verdict, error) {
 	a, err := client.Get(ctx, id)
 	if err == nil && a.Status == holdpoint.Pending {
 		wait := g.Wait

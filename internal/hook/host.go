@@ -120,8 +120,8 @@ type flatAnswer struct {
 // maxInput bounds what a host says of a call, in bytes.
 const maxInput = 8 << 20
 
-// said is what a host says of a call.
-type said struct {
+// hostCall is what a host says of a call.
+type hostCall struct {
 	Event      string          `json:"hook_event_name"`
 	Session    string          `json:"session_id"`
 	Talk       string          `json:"conversation_id"` // Cursor's word for a session
@@ -150,7 +150,7 @@ func (g *Gate) Answer(ctx context.Context, h *Host, in io.Reader, out io.Writer,
 	if len(data) > maxInput {
 		return fmt.Errorf("the call is longer than %d bytes", maxInput)
 	}
-	var s said
+	var s hostCall
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("read what the host says: %w", err)
 	}
@@ -179,7 +179,7 @@ func (g *Gate) Answer(ctx context.Context, h *Host, in io.Reader, out io.Writer,
 }
 
 // outcome is what became of a call that has run, as far as the host says it.
-func (s *said) outcome(h *Host) holdpoint.Outcome {
+func (s *hostCall) outcome(h *Host) holdpoint.Outcome {
 	var response struct {
 		Error json.RawMessage `json:"error"`
 	}

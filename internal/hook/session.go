@@ -26,7 +26,7 @@ type session struct{ dir string }
 func (g *Gate) session(id string) (*session, error) {
 	s := &session{filepath.Join(g.Dir, digest("session", []byte(id)))}
 	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
-		g.tidy(time.Now())
+		g.removeOldSessions(time.Now())
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep what is known of the session: %w", err)
@@ -34,8 +34,8 @@ func (g *Gate) session(id string) (*session, error) {
 	return s, nil
 }
 
-// tidy removes what belongs to sessions of long ago. What cannot be removed stays.
-func (g *Gate) tidy(now time.Time) {
+// removeOldSessions removes what belongs to sessions of long ago. What cannot be removed stays.
+func (g *Gate) removeOldSessions(now time.Time) {
 	entries, err := os.ReadDir(g.Dir)
 	if err != nil {
 		return

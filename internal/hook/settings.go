@@ -22,8 +22,8 @@ type Installed struct {
 	Open bool
 }
 
-// ours is in the command of every hook of this host that is ours.
-func (h *Host) ours() string { return " hook " + h.Name }
+// commandMark is in the command of every hook of this host that is ours.
+func (h *Host) commandMark() string { return " hook " + h.Name }
 
 // Blocks makes of a command a line for a shell that ends with 0 or with 2 and in no
 // other way, also where the program is missing or is killed. Where it ends with 2
@@ -172,7 +172,7 @@ func encode(v any) (json.RawMessage, error) {
 }
 
 // isOurs reports whether a command is our hook's: "… hook cursor", and not "… hook cursor-lint.sh".
-func (h *Host) isOurs(command string) bool { return strings.Contains(command+" ", h.ours()+" ") }
+func (h *Host) isOurs(command string) bool { return strings.Contains(command+" ", h.commandMark()+" ") }
 
 // withoutOurs takes our hooks out of the entries of an event, and entries with no others.
 func (h *Host) withoutOurs(entries []json.RawMessage) ([]json.RawMessage, error) {
@@ -239,7 +239,7 @@ func (h *Host) HooksRun(settings []byte) error {
 		return fmt.Errorf("disableAllHooks is on, so that %s runs no hook: take it out", h.Title)
 	case h == GeminiCLI && switches.Config.Enabled != nil && !*switches.Config.Enabled:
 		return errors.New("hooksConfig.enabled is off, so that Gemini CLI runs no hook: take it out")
-	case h == GeminiCLI && slices.ContainsFunc(switches.Config.Disabled, func(name string) bool { return strings.Contains(name, h.ours()) }):
+	case h == GeminiCLI && slices.ContainsFunc(switches.Config.Disabled, func(name string) bool { return strings.Contains(name, h.commandMark()) }):
 		return errors.New("hooksConfig.disabled names the hook, so that Gemini CLI does not run it: take it out")
 	}
 	return nil

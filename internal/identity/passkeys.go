@@ -113,8 +113,8 @@ var (
 	noSuchPasskey   = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "You have no such passkey."}
 )
 
-// made is a passkey that waits for the signature of another one.
-type made struct {
+// pendingPasskey is a passkey that waits for the signature of another one.
+type pendingPasskey struct {
 	Passkey store.Passkey
 	Act     passkey.Act
 }
@@ -138,7 +138,7 @@ func (f *Factors) SignPasskey(ctx context.Context, p engine.Person, challengeID 
 }
 
 // registered checks what a browser has made in answer to a challenge of BeginPasskey's.
-func (f *Factors) registered(ctx context.Context, p engine.Person, challengeID string, credential []byte) (m made, err error) {
+func (f *Factors) registered(ctx context.Context, p engine.Person, challengeID string, credential []byte) (m pendingPasskey, err error) {
 	session, _, ok, err := f.answered(ctx, p, forPasskey, "", challengeID)
 	if err != nil {
 		return m, err
@@ -198,7 +198,7 @@ func (f *Factors) FinishPasskey(ctx context.Context, p engine.Person, name, chal
 	if err != nil {
 		return err
 	}
-	var m made
+	var m pendingPasskey
 	var signed *passkey.Assertion
 	if keys.Has(p.ID) {
 		signed = &passkey.Assertion{}

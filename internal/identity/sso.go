@@ -17,7 +17,7 @@ import (
 // that they keep the role that administers although their groups do not give it, because
 // nobody else has it. Refusals are no_account and disabled (403).
 type Accounts interface {
-	Arrive(ctx context.Context, c sso.Config, who sso.Who) (p engine.Person, kept bool, err error)
+	Arrive(ctx context.Context, c sso.Config, who sso.User) (p engine.Person, kept bool, err error)
 }
 
 // SSO signs people in by providers of single sign-on. Every attempt is put on record, and
@@ -83,8 +83,8 @@ func refusalOf(err error) error {
 	return err
 }
 
-// Arrived is somebody whom a provider has sent back.
-type Arrived struct {
+// SSOSignIn is somebody whom a provider has sent back.
+type SSOSignIn struct {
 	Person engine.Person
 	// Next is where they wanted to go.
 	Next string
@@ -96,13 +96,13 @@ type Arrived struct {
 // cookie. p is the person of the browser's session, if there is one. Somebody who has a
 // second factor gets a *SecondStep as error. Refusals are those of Begin, sso_over (401),
 // sso_denied, sso_wrong, sso_other_person, no_account and disabled (403), and sso_client (503).
-func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Values, p engine.Person, remote string) (Arrived, error) {
+func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Values, p engine.Person, remote string) (SSOSignIn, error) {
 	if err := s.in.mayTry(ctx, remote); err != nil {
-		return Arrived{}, err
+		return SSOSignIn{}, err
 	}
 	c, known := s.providers.Config(provider)
 	if !known {
-		return Arrived{}, ssoUnknown // its name is whoever asked's: it is not for the log
+		return SSOSignIn{}, ssoUnknown // its name is whoever asked's: it is not for the log
 	}
 	f, err := s.providers.Flow(provider, cookie, answer)
 	if err == nil {
@@ -110,7 +110,7 @@ func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Va
 			err = sso.ErrOver
 		}
 	}
-	a := Arrived{Next: f.Next}
+	a := SSOSignIn{Next: f.Next}
 	if err == nil && f.PersonID != "" {
 		if f.PersonID != p.ID {
 			return a, s.refused(ctx, ssoOther, provider, p.ID, remote)
@@ -118,7 +118,7 @@ func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Va
 		// A proof finds an account out, and changes none, whoever gives it.
 		c.Create, c.LinkByEmail, c.SCIM, c.Roles = false, false, false, nil
 	}
-	var who sso.Who
+	var who sso.User
 	if err == nil {
 		who, err = s.providers.Finish(ctx, f, answer)
 	}

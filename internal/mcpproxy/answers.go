@@ -15,9 +15,9 @@ import (
 	"holdpoint/engine"
 )
 
-// begun is the answer to an approved call that has begun, here before a crash or in another
+// alreadyBegun is the answer to an approved call that has begun, here before a crash or in another
 // host, and may have had its effect.
-func begun(a *holdpoint.Approval) *refusal {
+func alreadyBegun(a *holdpoint.Approval) *refusal {
 	return &refusal{approval: a.ID, text: "Not run: this very call was approved and begun before, and nobody knows what became of it (" + a.ID +
 		"). It is not run again until that is on record: " + a.Links.Review}
 }
@@ -83,7 +83,7 @@ type block struct {
 }
 
 // refusal is why a proposed call was refused at once.
-func (c checked) refusal(tool, manifest string) *refusal {
+func (c checkAnswer) refusal(tool, manifest string) *refusal {
 	if a := c.Approval; a != nil {
 		r := ended(a)
 		r.text = "People have denied this very call before. " + r.text

@@ -44,9 +44,9 @@ func (s *approvals) callName(tool string, arguments canon.Value, def definition)
 	return "mcp-" + hex.EncodeToString(h.Sum(nil)[:20])
 }
 
-// known is the approval of this very call that still counts: it waits, or is
+// lookUp is the approval of this very call that still counts: it waits, or is
 // approved and was not run. nil: the call has to be proposed.
-func (s *approvals) known(ctx context.Context, c *call) (*holdpoint.Approval, error) {
+func (s *approvals) lookUp(ctx context.Context, c *call) (*holdpoint.Approval, error) {
 	s.mu.Lock()
 	id, doubted := s.asked[c.name], s.doubts[c.name] != ""
 	if doubted {
@@ -85,22 +85,22 @@ func (s *approvals) known(ctx context.Context, c *call) (*holdpoint.Approval, er
 			return nil, hasRun(&a)
 		}
 	default:
-		return nil, begun(&a)
+		return nil, alreadyBegun(&a)
 	}
 	s.settled(c)
 	return nil, nil
 }
 
-// ask remembers that the host was told to come back for a call.
-func (s *approvals) ask(c *call, approvalID string) {
+// remember remembers that the host was told to come back for a call.
+func (s *approvals) remember(c *call, approvalID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked[c.name] = approvalID
 }
 
-// doubt remembers a call that another proxy runs, or may run: who asks for it again is told
+// rememberBegun remembers a call that another proxy runs, or may run: who asks for it again is told
 // first what became of that.
-func (s *approvals) doubt(c *call, approvalID string) {
+func (s *approvals) rememberBegun(c *call, approvalID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doubts[c.name] = approvalID

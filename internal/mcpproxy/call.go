@@ -76,10 +76,10 @@ func (p *Proxy) start(ctx context.Context, c *call, called func(context.Context,
 		p.calls.announce(ctx, c)
 		p.calls.leave(c)
 		switch {
-		case c.task != nil && c.task.told:
+		case c.task != nil && c.task.announced:
 			p.calls.finish(ctx, c.task, a)
 			if c.accepted { // nothing can go on with it
-				p.calls.unkeep(ctx, c.task.id)
+				p.calls.removeFile(ctx, c.task.id)
 			}
 		case c.task != nil:
 			p.calls.drop(c.task)
@@ -127,7 +127,7 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 		return permission{}, err
 	}
 	c.name = p.approvals.callName(c.tool, c.arguments, def)
-	a, err := p.approvals.known(ctx, c)
+	a, err := p.approvals.lookUp(ctx, c)
 	if err != nil {
 		return permission{}, err
 	}
@@ -150,7 +150,7 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 		}
 		a = answer.Approval
 	}
-	p.calls.keep(ctx, c, a.ID)
+	p.calls.storeTask(ctx, c, a.ID)
 	p.calls.announce(ctx, c)
 	if a.Status == holdpoint.Pending {
 		if a, err = p.await(ctx, c, a); err != nil {
@@ -173,11 +173,11 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 	return p.redeem(ctx, c, a)
 }
 
-func (p *Proxy) accepted(ctx context.Context, c *call, answer checked) (permission, error) {
+func (p *Proxy) accepted(ctx context.Context, c *call, answer checkAnswer) (permission, error) {
 	if holdpoint.Constrained(answer.Decision.Constraints) && !p.KeepsConstraints {
 		return permission{}, &refusal{text: "Not run: it is allowed only under constraints, and nothing here can keep to them."}
 	}
-	p.calls.keep(ctx, c, "")
+	p.calls.storeTask(ctx, c, "")
 	c.accepted = true
 	return permission{arguments: c.arguments, constraints: answer.Decision.Constraints}, nil
 }
@@ -185,7 +185,7 @@ func (p *Proxy) accepted(ctx context.Context, c *call, answer checked) (permissi
 // await waits for people, as long as the host should be kept waiting. A task keeps nobody
 // waiting: it goes on until its time is over.
 func (p *Proxy) await(ctx context.Context, c *call, a *holdpoint.Approval) (*holdpoint.Approval, error) {
-	p.approvals.ask(c, a.ID)
+	p.approvals.remember(c, a.ID)
 	wait := p.Wait
 	if c.task != nil {
 		wait = c.task.ttl
@@ -249,14 +249,14 @@ func (p *Proxy) redeem(ctx context.Context, c *call, a *holdpoint.Approval) (per
 	var known *holdpoint.Problem
 	switch {
 	case errors.As(err, &known) && known.Code == "token_used":
-		p.approvals.doubt(c, a.ID)
-		return allowed, p.elsewhere(ctx, c, a, begun(a))
+		p.approvals.rememberBegun(c, a.ID)
+		return allowed, p.resultElsewhere(ctx, c, a, alreadyBegun(a))
 	case errors.As(err, &known) && certain(known):
 		return allowed, err
 	case err != nil:
 		p.Logger.WarnContext(ctx, "it is not known whether a token was redeemed", "approval", a.ID, "error", err)
-		p.approvals.doubt(c, a.ID)
-		return allowed, p.elsewhere(ctx, c, a, unclear(a))
+		p.approvals.rememberBegun(c, a.ID)
+		return allowed, p.resultElsewhere(ctx, c, a, unclear(a))
 	case holdpoint.Constrained(r.Constraints) && !p.KeepsConstraints, ctx.Err() != nil:
 		p.approvals.report(ctx, a.ID, holdpoint.Failed, 0)
 		return allowed, &refusal{approval: a.ID, text: "Not run: it may run only under constraints that nothing here can keep to, or was cancelled."}

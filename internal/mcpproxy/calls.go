@@ -20,7 +20,7 @@ type openCalls struct {
 	host   *hostSide
 	server *serverSide
 	logger *slog.Logger
-	kept   *keptTasks // nil where tasks end with the proxy
+	files  *taskFiles // nil where tasks end with the proxy
 
 	mu           sync.Mutex
 	calls        map[jsonrpc.ID]*call
@@ -36,7 +36,7 @@ func newOpenCalls(cfg Config, host *hostSide, server *serverSide) *openCalls {
 	}
 	if cfg.Tasks != "" {
 		var err error
-		if o.kept, err = keepTasks(cfg.Tasks, cfg.Gate.Client.Key); err != nil {
+		if o.files, err = openTaskFiles(cfg.Tasks, cfg.Gate.Client.Key); err != nil {
 			cfg.Logger.Warn("tasks end with the proxy", "error", err)
 		}
 	}
@@ -153,7 +153,7 @@ func (o *openCalls) add(t *task) error {
 			return errTooManyTasks
 		}
 		o.tasks[oldest].expiry.Stop()
-		if err := o.kept.forget(o.tasks[oldest].id); err != nil {
+		if err := o.files.forget(o.tasks[oldest].id); err != nil {
 			return err
 		}
 		o.tasks = slices.Delete(o.tasks, oldest, oldest+1)
@@ -166,14 +166,14 @@ func (o *openCalls) add(t *task) error {
 // waited for, and before the call runs. From here on its time passes.
 func (o *openCalls) announce(ctx context.Context, c *call) {
 	t := c.task
-	if t == nil || t.told || ctx.Err() != nil {
+	if t == nil || t.announced || ctx.Err() != nil {
 		return
 	}
 	own := o.server.ids.next() // the host's is answered now
 	o.mu.Lock()
 	asked := c.id
 	delete(o.calls, asked)
-	c.id, t.told = own, true
+	c.id, t.announced = own, true
 	o.calls[own] = c
 	created := t.state()
 	t.expiry = time.AfterFunc(t.ttl, func() { o.expired(t) })
@@ -190,7 +190,7 @@ func (o *openCalls) expireIn(t *task, left time.Duration) {
 
 // drop forgets a task whose host has cancelled the call before it knew of it.
 func (o *openCalls) drop(t *task) {
-	if err := o.kept.forget(t.id); err != nil {
+	if err := o.files.forget(t.id); err != nil {
 		o.logger.Warn("a task that nobody knows of stays on the disk", "error", err)
 	}
 	o.mu.Lock()
@@ -209,7 +209,7 @@ func (o *openCalls) expired(t *task) {
 	}
 	t.call.cancel()
 	t.move(cancelled, "Its time is over.")
-	if err := o.kept.forget(t.id); err != nil {
+	if err := o.files.forget(t.id); err != nil {
 		o.logger.Warn("a task whose time is over stays on the disk", "error", err)
 	}
 	o.tasks = slices.DeleteFunc(o.tasks, func(other *task) bool { return other == t })
@@ -263,8 +263,8 @@ func (o *openCalls) cancelTask(ctx context.Context, r *jsonrpc.Request, id strin
 	}
 	runs := t.call.running
 	var err error
-	if t.status == working && t.kept && !runs {
-		err = o.kept.cancel(t.id)
+	if t.status == working && t.stored && !runs {
+		err = o.files.cancel(t.id)
 	}
 	if errors.Is(err, errBegun) || !t.move(cancelled, "It was cancelled by the host.") {
 		o.mu.Unlock()
@@ -277,7 +277,7 @@ func (o *openCalls) cancelTask(ctx context.Context, r *jsonrpc.Request, id strin
 	if runs {
 		o.cancelAtServer(ctx, t.call)
 	}
-	if err = errors.Join(err, o.kept.forget(t.id)); err != nil {
+	if err = errors.Join(err, o.files.forget(t.id)); err != nil {
 		o.host.send(ctx, failure(r.ID, jsonrpc.CodeInternalError, "it is cancelled here, but that cannot be noted: a proxy that is started anew would go on with it"))
 		return
 	}
@@ -374,31 +374,31 @@ func (o *openCalls) introduced(m *jsonrpc.Response) *jsonrpc.Response {
 	return failure(m.ID, jsonrpc.CodeInternalError, "the server's capabilities cannot be read")
 }
 
-// unkeep removes the file of a task that is over, as far as it can be.
-func (o *openCalls) unkeep(ctx context.Context, id string) {
-	if err := o.kept.forget(id); err != nil {
+// removeFile removes the file of a task that is over, as far as it can be.
+func (o *openCalls) removeFile(ctx context.Context, id string) {
+	if err := o.files.forget(id); err != nil {
 		o.logger.WarnContext(ctx, "a task that is over stays on the disk", "error", err)
 	}
 }
 
-// keep notes which approval a call's task waits for, or that it was accepted, for "". One that
+// storeTask notes which approval a call's task waits for, or that it was accepted, for "". One that
 // cannot be kept ends with the proxy.
-func (o *openCalls) keep(ctx context.Context, c *call, approvalID string) {
+func (o *openCalls) storeTask(ctx context.Context, c *call, approvalID string) {
 	t := c.task
-	if t == nil || t.told || o.kept == nil {
+	if t == nil || t.announced || o.files == nil {
 		return
 	}
-	one := keptTask{approvalID, c.name, json.RawMessage(withoutProgress(c.params).Canonical()), t.created, t.ttl}
-	err := o.kept.write(t.id, one)
+	one := storedTask{approvalID, c.name, json.RawMessage(withoutProgress(c.params).Canonical()), t.created, t.ttl}
+	err := o.files.write(t.id, one)
 	if err == nil && approvalID == "" {
-		err = o.kept.begin(t.id)
+		err = o.files.begin(t.id)
 	}
 	if err != nil {
 		o.logger.WarnContext(ctx, "a task is not kept, and ends with the proxy", "error", err)
 		return
 	}
 	o.mu.Lock()
-	t.kept = true
+	t.stored = true
 	o.mu.Unlock()
 }
 
@@ -409,12 +409,12 @@ func (o *openCalls) begins(ctx context.Context, c *call) error {
 		return nil
 	}
 	o.mu.Lock()
-	kept := c.task.kept
+	kept := c.task.stored
 	o.mu.Unlock()
 	if !kept {
 		return nil
 	}
-	switch err := o.kept.begin(c.task.id); {
+	switch err := o.files.begin(c.task.id); {
 	case errors.Is(err, fs.ErrNotExist):
 		return &refusal{text: "Not run: its task was cancelled."}
 	case err != nil:
@@ -424,9 +424,9 @@ func (o *openCalls) begins(ctx context.Context, c *call) error {
 	return nil
 }
 
-// found is a task that is kept, and whose time is not over.
-func (o *openCalls) found(ctx context.Context, id string) (one keptTask, ok bool) {
-	one, err := o.kept.read(id)
+// stored is a task that is kept, and whose time is not over.
+func (o *openCalls) stored(ctx context.Context, id string) (one storedTask, ok bool) {
+	one, err := o.files.read(id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return one, false
@@ -434,7 +434,7 @@ func (o *openCalls) found(ctx context.Context, id string) (one keptTask, ok bool
 		o.logger.WarnContext(ctx, "a task that was kept cannot be read", "error", err)
 		return one, false
 	case time.Until(one.Created.Add(one.TTL)) <= 0:
-		o.unkeep(ctx, id)
+		o.removeFile(ctx, id)
 		return one, false
 	}
 	return one, true

@@ -39,8 +39,8 @@ type proposal struct {
 	Separate  bool   // it joins nothing that waits
 }
 
-// checked is the answer to a proposal.
-type checked struct {
+// checkAnswer is the answer to a proposal.
+type checkAnswer struct {
 	Allowed  bool `json:"allowed"`
 	Decision struct {
 		Outcome     string             `json:"outcome"`
@@ -55,13 +55,13 @@ type checked struct {
 
 // allowed reports whether the call may run at once: the answer says so in every
 // place in which it can.
-func (c checked) allowed() bool {
+func (c checkAnswer) allowed() bool {
 	return c.Allowed && c.Decision.Outcome == "ALLOW" && c.Approval == nil
 }
 
 // check proposes a call under a name. It is tried once: a host that calls again
 // joins what has been opened.
-func (g *Gate) check(ctx context.Context, name string, p proposal) (checked, error) {
+func (g *Gate) check(ctx context.Context, name string, p proposal) (checkAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, gateWithin)
 	defer cancel()
 	agent := g.Agent
@@ -80,16 +80,16 @@ func (g *Gate) check(ctx context.Context, name string, p proposal) (checked, err
 	}
 	body, err := json.Marshal(members)
 	if err != nil {
-		return checked{}, fmt.Errorf("encode the proposal: %w", err)
+		return checkAnswer{}, fmt.Errorf("encode the proposal: %w", err)
 	}
-	var answer checked
+	var answer checkAnswer
 	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {rand.Text()}, "X-Request-Id": {name}}
 	status, err := g.send(ctx, "/v1/tool-calls/check", header, body, &answer)
 	if err != nil {
-		return checked{}, err
+		return checkAnswer{}, err
 	}
 	if answer.Allowed && status != http.StatusOK {
-		return checked{}, errors.New("the server's answer contradicts itself")
+		return checkAnswer{}, errors.New("the server's answer contradicts itself")
 	}
 	if answer.Event.AgentID != "" {
 		g.learned.Store(&answer.Event.AgentID)

@@ -46,8 +46,8 @@ func (h *hostSide) reply(ctx context.Context, id jsonrpc.ID, result any) {
 	h.send(ctx, &jsonrpc.Response{ID: id, Result: data})
 }
 
-// met remembers what the host can do, when it introduces itself.
-func (h *hostSide) met(params json.RawMessage) {
+// setCapabilities remembers what the host can do, when it introduces itself.
+func (h *hostSide) setCapabilities(params json.RawMessage) {
 	var host struct {
 		Capabilities struct {
 			Elicitation struct {

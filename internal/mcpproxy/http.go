@@ -137,27 +137,27 @@ func (r *remote) Write(_ context.Context, m jsonrpc.Message) error {
 	return nil
 }
 
-// unreached is an error whose text has the server's address, which a model need not
+// unreachable is an error whose text has the server's address, which a model need not
 // know: it may be inside a network, or have a key in it.
-type unreached struct {
+type unreachable struct {
 	error       // with the address
 	cause error // for an operator, without the URL
 }
 
 // Error leaves it out.
-func (*unreached) Error() string { return "the server cannot be reached" }
+func (*unreachable) Error() string { return "the server cannot be reached" }
 
 // Unwrap is what happened.
-func (u *unreached) Unwrap() error { return u.error }
+func (u *unreachable) Unwrap() error { return u.error }
 
 func (r *remote) withoutAddress(err error) error {
 	var inner *url.Error
 	if errors.As(err, &inner) {
-		return &unreached{err, inner.Err}
+		return &unreachable{err, inner.Err}
 	}
 	// Also where it has become a part of a text.
 	if at, wrong := url.Parse(r.address); wrong != nil || at.Host != "" && strings.Contains(err.Error(), at.Host) {
-		return &unreached{err, errors.New("the connection is broken")}
+		return &unreachable{err, errors.New("the connection is broken")}
 	}
 	return err
 }

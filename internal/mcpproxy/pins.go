@@ -82,10 +82,10 @@ func (p *Pins) locked(f func() error) error {
 	return f()
 }
 
-// see compares what a server says of its tools with what is pinned, keeps what is
+// check compares what a server says of its tools with what is pinned, keeps what is
 // different for an operator to look at, and names what was not held before. Where
 // nothing is pinned yet, all of them are, if these are all.
-func (p *Pins) see(tools []tool, all bool) (newly []string, err error) {
+func (p *Pins) check(tools []tool, all bool) (newly []string, err error) {
 	err = p.locked(func() error {
 		now, ok, err := p.read()
 		if err != nil {

@@ -14,7 +14,7 @@
 // what the server asks its host. Tools are listed as the server describes them, but
 // only as an operator has accepted those descriptions (Pins).
 //
-// The package keeps no state of approvals but which one a task waits for (kept.go): which
+// The package keeps no state of approvals but which one a task waits for (taskfiles.go): which
 // approval is of a call is found at Holdpoint, by a name that is made of the call under the
 // agent's key, and that a call runs once is the redemption of its token. It never shows a token to the host
 // or the server, never hands the agent's key on, and never takes silence, an error
@@ -192,14 +192,14 @@ func (p *Proxy) requested(ctx context.Context, r *jsonrpc.Request) {
 	case r.Method == "tools/list":
 		p.work.Go(func() { p.host.send(ctx, p.tools.list(ctx, r)) })
 	case strings.HasPrefix(r.Method, "tasks/") && p.calls.mayBeTasks():
-		p.tasked(ctx, r)
+		p.serveTask(ctx, r)
 	case strings.HasPrefix(r.Method, "tools/"), strings.HasPrefix(r.Method, "tasks/"), r.Method == "server/discover":
 		// What is not known here may run a tool. Without server/discover a host falls
 		// back on initialize, and on versions in which a call is one request.
 		p.host.send(ctx, failure(r.ID, jsonrpc.CodeMethodNotFound, "the proxy does not offer "+r.Method))
 	default:
 		if r.Method == "initialize" {
-			p.host.met(r.Params)
+			p.host.setCapabilities(r.Params)
 		}
 		if p.server.pass(ctx, r) != nil {
 			p.host.send(ctx, failure(r.ID, jsonrpc.CodeInternalError, "the server cannot be reached"))
@@ -234,7 +234,7 @@ func (p *Proxy) fromServer(ctx context.Context) {
 			p.host.send(ctx, m)
 		case *jsonrpc.Response:
 			e := p.server.answered(m.ID)
-			if u := (*unreached)(nil); errors.As(m.Error, &u) {
+			if u := (*unreachable)(nil); errors.As(m.Error, &u) {
 				p.Logger.WarnContext(ctx, "the server cannot be reached", "error", u.cause)
 			}
 			switch {

@@ -11,9 +11,9 @@ import (
 	holdpoint "holdpoint.example/client"
 )
 
-// tasked handles a request about tasks. They are the proxy's own: the server never hears
+// serveTask handles a request about tasks. They are the proxy's own: the server never hears
 // of them.
-func (p *Proxy) tasked(ctx context.Context, r *jsonrpc.Request) {
+func (p *Proxy) serveTask(ctx context.Context, r *jsonrpc.Request) {
 	if r.Method == "tasks/list" {
 		p.calls.listTasks(ctx, r)
 		return
@@ -25,7 +25,7 @@ func (p *Proxy) tasked(ctx context.Context, r *jsonrpc.Request) {
 	t := p.calls.task(params.ID)
 	if t == nil {
 		if r.Method == "tasks/cancel" {
-			p.work.Go(func() { p.cancelKept(ctx, r, params.ID) })
+			p.work.Go(func() { p.cancelStored(ctx, r, params.ID) })
 			return
 		}
 		p.restore(ctx, params.ID)
@@ -39,8 +39,8 @@ func (p *Proxy) tasked(ctx context.Context, r *jsonrpc.Request) {
 	case "tasks/get":
 		p.host.reply(ctx, r.ID, p.calls.state(t))
 	case "tasks/cancel":
-		if t.found && p.calls.waiting(t) {
-			p.work.Go(func() { p.cancelKept(ctx, r, t.id) })
+		if t.adopted && p.calls.waiting(t) {
+			p.work.Go(func() { p.cancelStored(ctx, r, t.id) })
 			return
 		}
 		p.calls.cancelTask(ctx, r, t.id)
@@ -54,25 +54,25 @@ func (p *Proxy) tasked(ctx context.Context, r *jsonrpc.Request) {
 
 // restore finds a task that another proxy has kept, and goes on with its approval.
 func (p *Proxy) restore(ctx context.Context, id string) {
-	one, ok := p.calls.found(ctx, id)
+	one, ok := p.calls.stored(ctx, id)
 	switch {
 	case !ok:
 	case one.Approval == "":
-		p.takeUp(ctx, id, one, p.acceptedBefore)
+		p.adopt(ctx, id, one, p.acceptedBefore)
 	default:
-		p.takeUp(ctx, id, one, func(ctx context.Context, c *call) *jsonrpc.Response { return p.goesOn(ctx, c, one.Approval) })
+		p.adopt(ctx, id, one, func(ctx context.Context, c *call) *jsonrpc.Response { return p.resumeCall(ctx, c, one.Approval) })
 	}
 }
 
-// takeUp makes a task that was kept one of this proxy's, unless it is by now.
-func (p *Proxy) takeUp(ctx context.Context, id string, one keptTask, called func(context.Context, *call) *jsonrpc.Response) {
+// adopt makes a task that was kept one of this proxy's, unless it is by now.
+func (p *Proxy) adopt(ctx context.Context, id string, one storedTask, called func(context.Context, *call) *jsonrpc.Response) {
 	c, err := readCall(&jsonrpc.Request{ID: p.server.ids.next(), Params: one.Params})
 	if err != nil {
 		p.Logger.WarnContext(ctx, "a task that was kept cannot be read", "error", err)
 		return
 	}
 	c.name = one.Name
-	t := &task{id: id, call: c, created: one.Created, updated: time.Now().UTC(), ttl: one.TTL, status: working, done: make(chan struct{}), told: true, kept: true, found: true}
+	t := &task{id: id, call: c, created: one.Created, updated: time.Now().UTC(), ttl: one.TTL, status: working, done: make(chan struct{}), announced: true, stored: true, adopted: true}
 	ctx, c.cancel = context.WithCancel(ctx)
 	if err := p.calls.add(t); err != nil {
 		c.cancel()
@@ -86,10 +86,10 @@ func (p *Proxy) takeUp(ctx context.Context, id string, one keptTask, called func
 	p.start(ctx, c, called)
 }
 
-// cancelKept answers tasks/cancel for a task that another proxy has kept. One whose call has
+// cancelStored answers tasks/cancel for a task that another proxy has kept. One whose call has
 // begun is not cancelled: what has run is told as that.
-func (p *Proxy) cancelKept(ctx context.Context, r *jsonrpc.Request, id string) {
-	one, ok := p.calls.found(ctx, id)
+func (p *Proxy) cancelStored(ctx context.Context, r *jsonrpc.Request, id string) {
+	one, ok := p.calls.stored(ctx, id)
 	if ok {
 		switch err := p.cancelUnlessBegun(ctx, id, one); {
 		case errors.Is(err, errBegun):
@@ -100,7 +100,7 @@ func (p *Proxy) cancelKept(ctx context.Context, r *jsonrpc.Request, id string) {
 			p.host.send(ctx, failure(r.ID, jsonrpc.CodeInternalError, err.Error()))
 			return
 		}
-		p.takeUp(ctx, id, one, func(ctx context.Context, c *call) *jsonrpc.Response {
+		p.adopt(ctx, id, one, func(ctx context.Context, c *call) *jsonrpc.Response {
 			<-ctx.Done()
 			return p.refused(ctx, c, context.Cause(ctx))
 		})
@@ -109,7 +109,7 @@ func (p *Proxy) cancelKept(ctx context.Context, r *jsonrpc.Request, id string) {
 }
 
 // cancelUnlessBegun cancels a task that is kept, for all proxies. Every error is for the host.
-func (p *Proxy) cancelUnlessBegun(ctx context.Context, id string, one keptTask) error {
+func (p *Proxy) cancelUnlessBegun(ctx context.Context, id string, one storedTask) error {
 	if one.Approval == "" {
 		return errBegun
 	}
@@ -120,7 +120,7 @@ func (p *Proxy) cancelUnlessBegun(ctx context.Context, id string, one keptTask) 
 	case a.Status != holdpoint.Pending && (a.Status != holdpoint.Approved || a.Execution != "none"):
 		return errBegun
 	}
-	if err := p.calls.kept.cancel(id); err != nil && !errors.Is(err, errBegun) {
+	if err := p.calls.files.cancel(id); err != nil && !errors.Is(err, errBegun) {
 		p.Logger.WarnContext(ctx, "a task cannot be cancelled", "error", err)
 		return errors.New("it is not cancelled: that cannot be noted")
 	} else if err != nil {
@@ -129,9 +129,9 @@ func (p *Proxy) cancelUnlessBegun(ctx context.Context, id string, one keptTask) 
 	return nil
 }
 
-// goesOn is the answer to a call whose task was kept: it runs by the approval that it waited
+// resumeCall is the answer to a call whose task was kept: it runs by the approval that it waited
 // for, or not at all.
-func (p *Proxy) goesOn(ctx context.Context, c *call, approvalID string) *jsonrpc.Response {
+func (p *Proxy) resumeCall(ctx context.Context, c *call, approvalID string) *jsonrpc.Response {
 	a, err := p.approved(ctx, c, approvalID)
 	if err != nil {
 		return p.refused(ctx, c, err)
@@ -174,12 +174,12 @@ func (p *Proxy) approved(ctx context.Context, c *call, id string) (*holdpoint.Ap
 	case a.Execution == "none":
 		return a, nil
 	}
-	return nil, p.elsewhere(ctx, c, a, begun(a))
+	return nil, p.resultElsewhere(ctx, c, a, alreadyBegun(a))
 }
 
-// elsewhere is what became of a call that another proxy has begun, or may have: a task waits
+// resultElsewhere is what became of a call that another proxy has begun, or may have: a task waits
 // for it. Where that cannot be had it is what is known now.
-func (p *Proxy) elsewhere(ctx context.Context, c *call, a *holdpoint.Approval, known *refusal) *refusal {
+func (p *Proxy) resultElsewhere(ctx context.Context, c *call, a *holdpoint.Approval, known *refusal) *refusal {
 	if c.task == nil {
 		return known
 	}

@@ -37,19 +37,19 @@ const (
 
 // task is a call that the host has been answered before it is decided, and whose result
 // it comes back for. One that waits for people is found again by a proxy that was started
-// anew (kept.go); any other ends with the conversation.
+// anew (taskfiles.go); any other ends with the conversation.
 type task struct {
-	id      string
-	call    *call
-	created time.Time
-	ttl     time.Duration
-	expiry  *time.Timer
-	done    chan struct{} // closed once answer is there
-	found   bool          // it was kept by another proxy, which may go on with it as well
-	told    bool          // the host knows its id; only the call's own goroutine looks
+	id        string
+	call      *call
+	created   time.Time
+	ttl       time.Duration
+	expiry    *time.Timer
+	done      chan struct{} // closed once answer is there
+	adopted   bool          // it was kept by another proxy, which may go on with it as well
+	announced bool          // the host knows its id; only the call's own goroutine looks
 
 	// Guarded by openCalls.mu.
-	kept    bool // there is a file of it, which says whether its call may begin
+	stored  bool // there is a file of it, which says whether its call may begin
 	updated time.Time
 	status  taskStatus
 	message string

@@ -128,9 +128,9 @@ var errChanged = errors.New("the server has changed its tools meanwhile")
 // meanwhile, as those of servers do that are just starting.
 const maxLists = 5
 
-// learn asks the server for all of its tools, unless it is known what it said last.
+// load asks the server for all of its tools, unless it is known what it said last.
 // The first time, when nothing is pinned yet, they are what is pinned.
-func (l *toolList) learn(ctx context.Context) error {
+func (l *toolList) load(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, gateWithin)
 	defer stop()
 	var err error
@@ -195,7 +195,7 @@ func (l *toolList) changedSince(changes int) bool {
 
 // hold compares tools with what is pinned, and says which of them are held back.
 func (l *toolList) hold(ctx context.Context, tools []tool, all bool) error {
-	newly, err := l.pins.see(tools, all)
+	newly, err := l.pins.check(tools, all)
 	for _, name := range newly {
 		l.logger.WarnContext(ctx, "a tool is held back: its description is not the one that was accepted",
 			"tool", ToolName(l.name, name), "accept", "holdpoint mcp-proxy accept --pins "+l.pins.Path+" "+name)
@@ -206,7 +206,7 @@ func (l *toolList) hold(ctx context.Context, tools []tool, all bool) error {
 // definitionOf is the tool's definition, which the server gives now and an operator
 // has accepted. The error is for the model.
 func (l *toolList) definitionOf(ctx context.Context, tool string) (definition, error) {
-	if err := l.learn(ctx); err != nil {
+	if err := l.load(ctx); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -234,7 +234,7 @@ func (l *toolList) changed(tool string) *refusal {
 // list answers the host's tools/list: each tool as it was accepted, and none that
 // was not. When nothing is held back the server's answer passes as it is.
 func (l *toolList) list(ctx context.Context, r *jsonrpc.Request) *jsonrpc.Response {
-	if err := l.learn(ctx); err != nil {
+	if err := l.load(ctx); err != nil {
 		return failure(r.ID, jsonrpc.CodeInternalError, "the tools cannot be listed: "+err.Error())
 	}
 	a, err := l.server.ask(ctx, r)

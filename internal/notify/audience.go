@@ -45,7 +45,7 @@ func (u *audience) of(kind string, s Settings, what approval.Notification) ([]st
 	for _, to := range s.To {
 		switch {
 		case to == Reviewers:
-			for _, p := range u.concerned(what) {
+			for _, p := range u.recipients(what) {
 				add(p.Email)
 			}
 		case !s.Own || u.part(to):
@@ -61,7 +61,7 @@ func (u *audience) browsers(what approval.Notification) ([]string, error) {
 		return nil, err
 	}
 	var ids []string
-	for _, p := range u.concerned(what) {
+	for _, p := range u.recipients(what) {
 		ids = append(ids, p.ID)
 	}
 	if len(ids) == 0 {
@@ -108,13 +108,13 @@ func (u *audience) load() error {
 // the approval waits for.
 func (u *audience) proves(p engine.Person) bool {
 	a := u.change.Approval
-	return !a.Status.Terminal() && a.State.Stage < len(a.Plan.Requirements) && a.Plan.Requirements[a.State.Stage].Kind.Traits().Giver == engine.Accountable &&
+	return !a.Status.Terminal() && a.State.Stage < len(a.Plan.Requirements) && a.Plan.Requirements[a.State.Stage].Kind.Traits().Discharger == engine.Accountable &&
 		slices.Contains(a.Plan.Accountable, p.Identity)
 }
 
-// concerned lists the people who are told when reviewers are: those who could do
+// recipients lists the people who are told when reviewers are: those who could do
 // something about it.
-func (u *audience) concerned(what approval.Notification) []engine.Person {
+func (u *audience) recipients(what approval.Notification) []engine.Person {
 	administers := func(p engine.Person) bool { return p.Has(adminRole) }
 	switch what.Kind {
 	case engine.NotifyOpened, engine.NotifyStage, engine.NotifyEdited:
@@ -141,7 +141,7 @@ func (u *audience) concerned(what approval.Notification) []engine.Person {
 	case engine.NotifyReviewOwed:
 		may := u.eligible(what)
 		if len(may) == 0 {
-			return filter(u.people, func(p engine.Person) bool { return administers(p) && !u.broke(p) })
+			return filter(u.people, func(p engine.Person) bool { return administers(p) && !u.brokeGlass(p) })
 		}
 		return may
 	case engine.NotifyDigest, engine.NotifyTest, engine.NotifyAccessReview: // about no approval
@@ -166,7 +166,7 @@ func (u *audience) eligible(what approval.Notification) []engine.Person {
 	a := u.change.Approval
 	asked := roles(a, what)
 	return filter(u.people, func(p engine.Person) bool {
-		return slices.ContainsFunc(asked, p.Has) && !slices.Contains(a.Plan.Excluded, p.Identity) && !u.broke(p)
+		return slices.ContainsFunc(asked, p.Has) && !slices.Contains(a.Plan.Excluded, p.Identity) && !u.brokeGlass(p)
 	})
 }
 
@@ -186,7 +186,7 @@ func (u *audience) took(p engine.Person) bool {
 	return slices.ContainsFunc(u.change.Approval.Facts, func(f approval.Fact) bool { return f.Actor.Kind == engine.HumanActor && f.Actor.ID == p.ID })
 }
 
-func (u *audience) broke(p engine.Person) bool {
+func (u *audience) brokeGlass(p engine.Person) bool {
 	return slices.ContainsFunc(u.change.Approval.Facts, func(f approval.Fact) bool { return f.Kind == approval.BreakGlass && f.Voter.Identity == p.Identity })
 }
 

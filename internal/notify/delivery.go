@@ -160,7 +160,7 @@ var decidable = []engine.NotificationKind{engine.NotifyOpened, engine.NotifyStag
 
 // offer is what a message in Slack has for deciding right there; nil where the endpoint
 // does not allow it. It is made for the attempt, from the call as it is now, and kept nowhere.
-func (d *Deliverer) offer(ctx context.Context, delivery store.Delivery, content channel.Notification, target Target) (*engine.Offer, error) {
+func (d *Deliverer) offer(ctx context.Context, delivery store.Delivery, content channel.Notification, target EndpointSecrets) (*engine.Offer, error) {
 	settings, err := ParseSettings(delivery.Endpoint.Settings)
 	if err != nil {
 		return nil, err

@@ -165,8 +165,8 @@ type Key struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Target is what is secret about an endpoint. It is kept sealed.
-type Target struct {
+// EndpointSecrets is what is secret about an endpoint. It is kept sealed.
+type EndpointSecrets struct {
 	URL string `json:"url,omitempty"`
 	// Plain allows http: inside the house, where the worker's settings permit it.
 	Plain bool  `json:"plain,omitempty"`
@@ -183,8 +183,8 @@ const (
 
 // ParseTarget reads what an endpoint has sealed; nothing is an empty Target. Its
 // errors hold nothing of it.
-func ParseTarget(text []byte) (Target, error) {
-	var t Target
+func ParseTarget(text []byte) (EndpointSecrets, error) {
+	var t EndpointSecrets
 	if len(text) == 0 {
 		return t, nil
 	}
@@ -196,7 +196,7 @@ func ParseTarget(text []byte) (Target, error) {
 
 // Check says what is wrong with the target of an endpoint of a kind. It does not
 // quote it.
-func (t Target) Check(kind string) error {
+func (t EndpointSecrets) Check(kind string) error {
 	switch kind {
 	case Webhook:
 		return t.Webhook(time.Time{}).Check()
@@ -212,7 +212,7 @@ func (t Target) Check(kind string) error {
 }
 
 // Webhook is the target as webhooks need it, with the secrets that sign at now.
-func (t Target) Webhook(now time.Time) channel.WebhookEndpoint {
+func (t EndpointSecrets) Webhook(now time.Time) channel.WebhookEndpoint {
 	e := channel.WebhookEndpoint{URL: t.URL, AllowPlain: t.Plain}
 	for _, k := range t.Keys {
 		if k.Until.IsZero() || now.Before(k.Until) {
@@ -223,7 +223,9 @@ func (t Target) Webhook(now time.Time) channel.WebhookEndpoint {
 }
 
 // Pair reports whether a key pair signs, instead of a shared secret.
-func (t Target) Pair() bool { return len(t.Keys) > 0 && strings.HasPrefix(t.Keys[0].Secret, "whsk_") }
+func (t EndpointSecrets) Pair() bool {
+	return len(t.Keys) > 0 && strings.HasPrefix(t.Keys[0].Secret, "whsk_")
+}
 
 // maxKeys is how many secrets sign at most.
 const maxKeys = 4
@@ -231,7 +233,7 @@ const maxKeys = 4
 // Rotate puts a new secret first. The one before it goes on signing for overlap, and
 // those before that for as long as they were to, so that nobody is cut off when a secret
 // is changed twice; 0 drops them all.
-func (t Target) Rotate(secret string, now time.Time, overlap time.Duration) Target {
+func (t EndpointSecrets) Rotate(secret string, now time.Time, overlap time.Duration) EndpointSecrets {
 	keys := []Key{{Secret: secret}}
 	for i, k := range t.Keys {
 		if i == 0 {
@@ -246,7 +248,7 @@ func (t Target) Rotate(secret string, now time.Time, overlap time.Duration) Targ
 }
 
 // Host is the host of the target, which is no secret.
-func (t Target) Host() string {
+func (t EndpointSecrets) Host() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
 		return ""
@@ -256,7 +258,7 @@ func (t Target) Host() string {
 
 // Leads is the address without what makes it a secret: the path's last part, and what follows.
 // So people tell one Slack workspace, or one service behind a gateway, from another.
-func (t Target) Leads() string {
+func (t EndpointSecrets) Leads() string {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" {
 		return ""

@@ -33,8 +33,8 @@ type Log struct {
 	Progress func(done, all int64)
 }
 
-// Seen is a log that was found in order.
-type Seen struct {
+// ObservedLog is a log that was found in order.
+type ObservedLog struct {
 	Checkpoint audit.Checkpoint
 	Signed     []byte
 	Cosigned   []audit.Cosignature
@@ -44,14 +44,14 @@ type Seen struct {
 // means that it could not be checked.
 var ErrBad = errors.New("the log is not in order")
 
-// Bad is what is wrong, and where.
-type Bad struct{ audit.Problem }
+// Problem is what is wrong, and where.
+type Problem struct{ audit.Problem }
 
 // Unwrap returns ErrBad.
-func (b *Bad) Unwrap() error { return ErrBad }
+func (b *Problem) Unwrap() error { return ErrBad }
 
 func bad(seq int64, format string, args ...any) error {
-	return &Bad{audit.Problem{Seq: seq, What: fmt.Sprintf(format, args...)}}
+	return &Problem{audit.Problem{Seq: seq, What: fmt.Sprintf(format, args...)}}
 }
 
 const (
@@ -63,41 +63,41 @@ const (
 
 // Verify reads the whole log, from its first leaf. It returns *Bad with the first
 // thing that is wrong.
-func (l *Log) Verify(ctx context.Context) (Seen, error) {
+func (l *Log) Verify(ctx context.Context) (ObservedLog, error) {
 	signed, err := l.get(ctx, "checkpoint", maxCheckpoint)
 	if err != nil {
-		return Seen{}, err
+		return ObservedLog{}, err
 	}
 	point, err := audit.OpenCheckpoint(signed, l.Verifiers...)
 	if err != nil {
-		return Seen{}, bad(0, "the checkpoint is not to be believed: %v", err)
+		return ObservedLog{}, bad(0, "the checkpoint is not to be believed: %v", err)
 	}
 	cosigned, err := l.Witnesses.Check(signed)
 	if err != nil {
-		return Seen{}, bad(0, "the checkpoint: %v", err)
+		return ObservedLog{}, bad(0, "the checkpoint: %v", err)
 	}
 	for _, former := range l.Former {
 		if former.Size > point.Size || former.Origin != point.Origin {
-			return Seen{}, bad(0, "%v", audit.CheckTree(nil, point, former))
+			return ObservedLog{}, bad(0, "%v", audit.CheckTree(nil, point, former))
 		}
 	}
 	var tree audit.Tree
 	var times times
 	for n := int64(0); n*audit.TileWidth < point.Size; n++ {
 		if err := l.tile(ctx, &tree, &times, n, point); err != nil {
-			return Seen{}, err
+			return ObservedLog{}, err
 		}
 		if l.Progress != nil {
 			l.Progress(tree.Size(), point.Size)
 		}
 	}
 	if tree.Root() != point.Root {
-		return Seen{}, bad(0, "the entries are not those that the checkpoint was signed for: the log was rewritten")
+		return ObservedLog{}, bad(0, "the entries are not those that the checkpoint was signed for: the log was rewritten")
 	}
 	if times.wrong != nil {
-		return Seen{}, times.wrong
+		return ObservedLog{}, times.wrong
 	}
-	return Seen{Checkpoint: point, Signed: signed, Cosigned: cosigned}, nil
+	return ObservedLog{Checkpoint: point, Signed: signed, Cosigned: cosigned}, nil
 }
 
 // times are those of the entries, and what is wrong with the first one that is out of

@@ -100,7 +100,7 @@ func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-func (s *served) verify(t *testing.T, former ...audit.Checkpoint) (Seen, error) {
+func (s *served) verify(t *testing.T, former ...audit.Checkpoint) (ObservedLog, error) {
 	t.Helper()
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -205,7 +205,7 @@ func TestLies(t *testing.T) {
 			s := newServed(t, "log.example.com", n)
 			lie.tell(t, s)
 			_, err := s.verify(t, lie.former...)
-			var bad *Bad
+			var bad *Problem
 			if !errors.As(err, &bad) || !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), lie.want) {
 				t.Errorf("got %v, want %q", err, lie.want)
 			}

@@ -103,34 +103,34 @@ const (
 	aesGCM               = 0x1087
 )
 
-// Returned is what a function of the library has returned: its number, by the standard.
-type Returned uint
+// ReturnValue is what a function of the library has returned: its number, by the standard.
+type ReturnValue uint
 
 // What is told apart.
 const (
-	noAttribute       Returned = 0x12
-	deviceError       Returned = 0x30
-	deviceRemoved     Returned = 0x32
-	dataInvalid       Returned = 0x20
-	encryptedInvalid  Returned = 0x40
-	encryptedLength   Returned = 0x41
-	generalError      Returned = 0x5
-	functionFailed    Returned = 0x6
-	mechanismInvalid  Returned = 0x70
-	pinIncorrect      Returned = 0xa0
-	pinInvalid        Returned = 0xa1
-	pinLength         Returned = 0xa2
-	pinIsLocked       Returned = 0xa4
-	sessionClosed     Returned = 0xb0
-	sessionInvalid    Returned = 0xb3
-	tokenNotPresent   Returned = 0xe0
-	tokenUnrecognized Returned = 0xe1
-	alreadyLoggedIn   Returned = 0x100
-	notLoggedIn       Returned = 0x101
-	alreadyInit       Returned = 0x191
+	noAttribute       ReturnValue = 0x12
+	deviceError       ReturnValue = 0x30
+	deviceRemoved     ReturnValue = 0x32
+	dataInvalid       ReturnValue = 0x20
+	encryptedInvalid  ReturnValue = 0x40
+	encryptedLength   ReturnValue = 0x41
+	generalError      ReturnValue = 0x5
+	functionFailed    ReturnValue = 0x6
+	mechanismInvalid  ReturnValue = 0x70
+	pinIncorrect      ReturnValue = 0xa0
+	pinInvalid        ReturnValue = 0xa1
+	pinLength         ReturnValue = 0xa2
+	pinIsLocked       ReturnValue = 0xa4
+	sessionClosed     ReturnValue = 0xb0
+	sessionInvalid    ReturnValue = 0xb3
+	tokenNotPresent   ReturnValue = 0xe0
+	tokenUnrecognized ReturnValue = 0xe1
+	alreadyLoggedIn   ReturnValue = 0x100
+	notLoggedIn       ReturnValue = 0x101
+	alreadyInit       ReturnValue = 0x191
 )
 
-var names = map[Returned]string{
+var names = map[ReturnValue]string{
 	deviceError: "the device has an error", deviceRemoved: "the device was removed", dataInvalid: "the data are invalid",
 	encryptedInvalid: "the ciphertext is not of this key", encryptedLength: "the ciphertext has a wrong length",
 	generalError: "general error", functionFailed: "the function failed", mechanismInvalid: "it does not know AES-GCM",
@@ -139,7 +139,7 @@ var names = map[Returned]string{
 	tokenNotPresent: "the token is not there", tokenUnrecognized: "the token is not recognized", notLoggedIn: "nobody is logged in",
 }
 
-func (r Returned) Error() string {
+func (r ReturnValue) Error() string {
 	if name := names[r]; name != "" {
 		return fmt.Sprintf("%s (PKCS#11 error 0x%x)", name, uint(r))
 	}
@@ -182,7 +182,7 @@ func load(path string) (*library, error) {
 	var getFunctionList func(**functionList) ulong
 	purego.RegisterFunc(&getFunctionList, symbol)
 	var list *functionList
-	if err := said(getFunctionList(&list)); err != nil || list == nil {
+	if err := returnError(getFunctionList(&list)); err != nil || list == nil {
 		return nil, errors.Join(fmt.Errorf("%s tells no functions", path), err)
 	}
 	if list.version.major < 2 {
@@ -199,7 +199,7 @@ func load(path string) (*library, error) {
 		}
 		purego.RegisterFunc(f, list.call[at])
 	}
-	err = said(l.initialize(&initializeArgs{flags: osLocking}))
+	err = returnError(l.initialize(&initializeArgs{flags: osLocking}))
 	l.initializedNow = err == nil
 	if err != nil && !errors.Is(err, alreadyInit) {
 		return nil, fmt.Errorf("initialize %s: %w", path, err)
@@ -214,22 +214,22 @@ func (l *library) close() {
 	}
 }
 
-// said is what a function has returned, as an error.
-func said(rv ulong) error {
+// returnError is what a function has returned, as an error.
+func returnError(rv ulong) error {
 	if rv == 0 {
 		return nil
 	}
-	return Returned(rv)
+	return ReturnValue(rv)
 }
 
 // slots are those that have a token.
 func (l *library) slots() ([]ulong, error) {
 	var n ulong
-	if err := said(l.getSlotList(1, nil, &n)); err != nil || n == 0 {
+	if err := returnError(l.getSlotList(1, nil, &n)); err != nil || n == 0 {
 		return nil, err
 	}
 	list := make([]ulong, n)
-	if err := said(l.getSlotList(1, &list[0], &n)); err != nil {
+	if err := returnError(l.getSlotList(1, &list[0], &n)); err != nil {
 		return nil, err
 	}
 	return list[:min(int(n), len(list))], nil //nolint:gosec // no machine has so many
@@ -242,13 +242,13 @@ func (l *library) objects(session ulong, want []attribute) (found []ulong, err e
 	for _, a := range want {
 		pin.Pin(a.value)
 	}
-	if err := said(l.findInit(session, &want[0], ulong(len(want)))); err != nil {
+	if err := returnError(l.findInit(session, &want[0], ulong(len(want)))); err != nil {
 		return nil, err
 	}
 	defer l.findFinal(session)
 	for len(found) < 2 {
 		var object, n ulong
-		if err := said(l.find(session, &object, 1, &n)); err != nil {
+		if err := returnError(l.find(session, &object, 1, &n)); err != nil {
 			return nil, err
 		}
 		if n == 0 {
@@ -262,7 +262,7 @@ func (l *library) objects(session ulong, want []attribute) (found []ulong, err e
 // attribute reads one attribute of an object; nil where it has none.
 func (l *library) attribute(session, object, kind ulong) ([]byte, error) {
 	a := attribute{kind: kind}
-	if err := said(l.getAttributes(session, object, &a, 1)); errors.Is(err, noAttribute) {
+	if err := returnError(l.getAttributes(session, object, &a, 1)); errors.Is(err, noAttribute) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -275,7 +275,7 @@ func (l *library) attribute(session, object, kind ulong) ([]byte, error) {
 	defer pin.Unpin()
 	pin.Pin(&value[0])
 	a.value = unsafe.Pointer(&value[0])
-	if err := said(l.getAttributes(session, object, &a, 1)); err != nil {
+	if err := returnError(l.getAttributes(session, object, &a, 1)); err != nil {
 		return nil, err
 	}
 	return value[:min(int(a.size), len(value))], nil //nolint:gosec // bounded above
@@ -291,12 +291,12 @@ func (l *library) gcm(begin func(ulong, *mechanism, ulong) ulong, run func(ulong
 	params := &gcmParams{iv: unsafe.Pointer(&iv[0]), ivSize: ulong(len(iv)), ivBits: ulong(8 * len(iv)), aad: unsafe.Pointer(&aad[0]), aadSize: ulong(len(aad)), tagBits: 8 * tagSize}
 	pin.Pin(params)
 	m := &mechanism{kind: aesGCM, param: unsafe.Pointer(params), size: ulong(unsafe.Sizeof(*params))}
-	if err := said(begin(session, m, key)); err != nil {
+	if err := returnError(begin(session, m, key)); err != nil {
 		return nil, err
 	}
 	out := make([]byte, len(data)+room)
 	n := ulong(len(out))
-	if err := said(run(session, &data[0], ulong(len(data)), &out[0], &n)); err != nil {
+	if err := returnError(run(session, &data[0], ulong(len(data)), &out[0], &n)); err != nil {
 		return nil, err
 	}
 	if n > ulong(len(out)) {

@@ -57,7 +57,7 @@ func Open(uri URI, pin []byte) (*Token, error) {
 	}
 	t := &Token{uri: uri, pin: pin, lib: lib}
 	if err = t.open(); err == nil {
-		err = t.try()
+		err = t.selfTest()
 	}
 	if err != nil {
 		t.Close()
@@ -66,8 +66,8 @@ func Open(uri URI, pin []byte) (*Token, error) {
 	return t, nil
 }
 
-// try has the key encrypt and decrypt something.
-func (t *Token) try() error {
+// selfTest has the key encrypt and decrypt something.
+func (t *Token) selfTest() error {
 	probe := []byte("probe")
 	sealed, id, err := t.Encrypt(probe)
 	if err != nil {
@@ -111,11 +111,11 @@ func (t *Token) open() error {
 	case info.flags&pinFinalTry != 0:
 		return fmt.Errorf("one more wrong PIN locks the token %q: log in by hand first, by pkcs11-tool --login --list-objects (%w)", t.label, ErrPIN)
 	}
-	if err := said(t.lib.openSession(slot, serialSession, nil, nil, &t.session)); err != nil {
+	if err := returnError(t.lib.openSession(slot, serialSession, nil, nil, &t.session)); err != nil {
 		return fmt.Errorf("open a session with the token %q: %w", t.label, err)
 	}
 	if len(t.pin) > 0 {
-		if err := said(t.lib.login(t.session, userType, &t.pin[0], ulong(len(t.pin)))); err != nil && !errors.Is(err, alreadyLoggedIn) {
+		if err := returnError(t.lib.login(t.session, userType, &t.pin[0], ulong(len(t.pin)))); err != nil && !errors.Is(err, alreadyLoggedIn) {
 			t.leave()
 			err = fmt.Errorf("log in to the token %q: %w", t.label, err)
 			if errors.Is(err, pinIncorrect) || errors.Is(err, pinIsLocked) {
@@ -145,7 +145,7 @@ func (t *Token) find() (slot ulong, info tokenInfo, err error) {
 	found := 0
 	for _, s := range slots {
 		var i tokenInfo
-		if err := said(t.lib.getTokenInfo(s, &i)); err != nil {
+		if err := returnError(t.lib.getTokenInfo(s, &i)); err != nil {
 			continue // it was taken out meanwhile
 		}
 		if i.flags&initialized == 0 {
@@ -235,7 +235,7 @@ func (t *Token) KeyID() string {
 }
 
 // Alive says whether the token is there and its key can be used.
-func (t *Token) Alive() error { return t.try() }
+func (t *Token) Alive() error { return t.selfTest() }
 
 // Encrypt encrypts a key of at most 512 bytes inside the token, and says by which key:
 // nonce ‖ ciphertext ‖ tag.
@@ -243,7 +243,7 @@ func (t *Token) Encrypt(plain []byte) (sealed []byte, id string, err error) {
 	if len(plain) == 0 || len(plain) > mostPlain {
 		return nil, "", fmt.Errorf("want 1 to %d bytes to encrypt, got %d", mostPlain, len(plain))
 	}
-	err = t.within(func() error {
+	err = t.withSession(func() error {
 		// A token that makes its nonces itself puts it here.
 		nonce := make([]byte, nonceSize)
 		rand.Read(nonce)
@@ -270,7 +270,7 @@ func (t *Token) Decrypt(id string, sealed []byte) (plain []byte, err error) {
 	if len(sealed) <= nonceSize+tagSize || len(sealed) > nonceSize+mostPlain+tagSize {
 		return nil, fmt.Errorf("%w: %d bytes are no key", ErrForeign, len(sealed))
 	}
-	err = t.within(func() error {
+	err = t.withSession(func() error {
 		key, _, err := t.named(of.Object, of.ID)
 		if err != nil {
 			return err
@@ -279,26 +279,26 @@ func (t *Token) Decrypt(id string, sealed []byte) (plain []byte, err error) {
 		plain, err = t.lib.gcm(t.lib.decryptInit, t.lib.decrypt, t.session, key, nonce, bound, sealed[nonceSize:], 0)
 		return err
 	})
-	var rv Returned
+	var rv ReturnValue
 	switch {
 	case err == nil && len(plain) == len(sealed)-nonceSize-tagSize:
 		return plain, nil
 	case err == nil:
 		return nil, fmt.Errorf("decrypt with %s: the token made %d bytes of %d", id, len(plain), len(sealed))
-	case errors.As(err, &rv) && slices.Contains([]Returned{dataInvalid, encryptedInvalid, encryptedLength}, rv),
-		errors.As(err, &rv) && slices.Contains([]Returned{generalError, functionFailed}, rv) && t.works(of):
+	case errors.As(err, &rv) && slices.Contains([]ReturnValue{dataInvalid, encryptedInvalid, encryptedLength}, rv),
+		errors.As(err, &rv) && slices.Contains([]ReturnValue{generalError, functionFailed}, rv) && t.matches(of):
 		// By the standard it is 0x40; some tokens say so by what others say when they are not well.
 		return nil, fmt.Errorf("%w: the key %s of this token has not encrypted it: %w", ErrForeign, id, rv)
 	}
 	return nil, fmt.Errorf("decrypt with %s: %w", id, err)
 }
 
-// works reports whether the key of a name opens what it encrypts: then a token is well that did
+// matches reports whether the key of a name opens what it encrypts: then a token is well that did
 // not open something else.
-func (t *Token) works(of URI) bool {
+func (t *Token) matches(of URI) bool {
 	probe := []byte("probe")
 	var again []byte
-	err := t.within(func() error {
+	err := t.withSession(func() error {
 		key, _, err := t.named(of.Object, of.ID)
 		if err != nil {
 			return err
@@ -320,15 +320,15 @@ func (t *Token) works(of URI) bool {
 	return false
 }
 
-// within runs f in the session. When that is gone, as after a token was taken out and put
+// withSession runs f in the session. When that is gone, as after a token was taken out and put
 // back, it logs in again, once.
-func (t *Token) within(f func() error) error {
+func (t *Token) withSession(f func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.session != 0 {
 		err := f()
-		var rv Returned
-		if !errors.As(err, &rv) || !slices.Contains([]Returned{sessionClosed, sessionInvalid, notLoggedIn, deviceRemoved, deviceError, tokenNotPresent, tokenUnrecognized}, rv) {
+		var rv ReturnValue
+		if !errors.As(err, &rv) || !slices.Contains([]ReturnValue{sessionClosed, sessionInvalid, notLoggedIn, deviceRemoved, deviceError, tokenNotPresent, tokenUnrecognized}, rv) {
 			return err
 		}
 		t.leave()

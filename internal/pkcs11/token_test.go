@@ -56,7 +56,7 @@ func TestSoftHSM(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 		// A session that is gone is opened again.
-		if err := said(token.lib.closeSession(token.session)); err != nil {
+		if err := returnError(token.lib.closeSession(token.session)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := token.Decrypt(id, sealed); err != nil || !bytes.Equal(got, secret) {
@@ -78,7 +78,7 @@ func TestSoftHSM(t *testing.T) {
 		}
 		// A token that is not well has not said whose the ciphertext is; the next use is in another session.
 		well, session := token.lib.decrypt, token.session
-		for _, rv := range []Returned{generalError, functionFailed} {
+		for _, rv := range []ReturnValue{generalError, functionFailed} {
 			token.lib.decrypt = func(ulong, *byte, ulong, *byte, *ulong) ulong { return ulong(rv) }
 			if got, err := token.Decrypt(id, sealed); err == nil || errors.Is(err, ErrForeign) || !errors.Is(err, rv) {
 				t.Errorf("a token that is not well: %q, %v", got, err)

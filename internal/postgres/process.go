@@ -89,7 +89,7 @@ func stopLeftovers(ctx context.Context, dir directory, cfg Config) error {
 		signal  syscall.Signal
 		timeout time.Duration
 	}{{syscall.SIGINT, fastTimeout}, {syscall.SIGQUIT, immediateTimeout}, {syscall.SIGKILL, killTimeout}}
-	pids := leftovers(ctx, dir)
+	pids := leftoverProcesses(ctx, dir)
 	if len(pids) > 0 {
 		cfg.Progress("stopping a Postgres that an earlier run left behind in " + string(dir))
 		cfg.Logger.Warn("stopping orphaned postgres", "dir", dir, "pids", pids)
@@ -111,7 +111,7 @@ func stopLeftovers(ctx context.Context, dir directory, cfg Config) error {
 			if err := sleep(ctx, 50*time.Millisecond); err != nil {
 				return fmt.Errorf("stop orphaned postgres: %w", err)
 			}
-			pids = leftovers(ctx, dir)
+			pids = leftoverProcesses(ctx, dir)
 		}
 	}
 	if len(pids) > 0 {

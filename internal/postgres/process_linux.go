@@ -12,9 +12,9 @@ import (
 // endWithParent has the kernel send sig to the child when the thread that started it dies.
 func endWithParent(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
 
-// leftovers are the live Postgres processes whose working directory is the cluster: the postmaster and its backends, also
+// leftoverProcesses are the live Postgres processes whose working directory is the cluster: the postmaster and its backends, also
 // those whose postmaster was killed, also those of an interrupted creation.
-func leftovers(_ context.Context, dir directory) []int {
+func leftoverProcesses(_ context.Context, dir directory) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil

@@ -281,16 +281,16 @@ func TestKilledParent(t *testing.T) {
 			_ = cmd.Wait()
 			t.Fatalf("the helper said %q, want a pid", line)
 		}
-		if pids := leftovers(t.Context(), directory(dir)); !slices.Contains(pids, pid) {
+		if pids := leftoverProcesses(t.Context(), directory(dir)); !slices.Contains(pids, pid) {
 			t.Fatalf("the server is dead before its parent: %d is not one of %v", pid, pids)
 		}
 
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		began := time.Now()
-		for len(leftovers(t.Context(), directory(dir))) > 0 {
+		for len(leftoverProcesses(t.Context(), directory(dir))) > 0 {
 			if time.Since(began) > 10*time.Second {
-				t.Fatalf("still there: %v", leftovers(t.Context(), directory(dir)))
+				t.Fatalf("still there: %v", leftoverProcesses(t.Context(), directory(dir)))
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -427,7 +427,7 @@ func TestObstacles(t *testing.T) {
 		if s, err := Start(ctx, Config{Dir: dir, Progress: progress}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, %v, want %v", s, err, context.Canceled)
 		}
-		if pids := leftovers(t.Context(), directory(dir)); len(pids) > 0 {
+		if pids := leftoverProcesses(t.Context(), directory(dir)); len(pids) > 0 {
 			t.Errorf("left running: %v", pids)
 		}
 	})

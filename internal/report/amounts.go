@@ -61,8 +61,8 @@ func (s Reports) amounts(ctx context.Context, rows []map[string]string) error {
 	return nil
 }
 
-// least is an amount; without a currency it is one of every currency.
-type least struct {
+// minimumAmount is an amount; without a currency it is one of every currency.
+type minimumAmount struct {
 	number   *big.Rat
 	currency string
 }
@@ -70,7 +70,7 @@ type least struct {
 var amountPattern = regexp.MustCompile(`\A([0-9.]+)(?: ([A-Za-z]{3}))?\z`)
 
 // atLeast reads ListQuery.AtLeast; nil is none.
-func atLeast(l List, text string) (*least, error) {
+func atLeast(l List, text string) (*minimumAmount, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return nil, nil
@@ -80,21 +80,21 @@ func atLeast(l List, text string) (*least, error) {
 	}
 	if found := amountPattern.FindStringSubmatch(text); found != nil {
 		if number, ok := stakes.ParseNumber(found[1]); ok {
-			return &least{number, strings.ToUpper(found[2])}, nil
+			return &minimumAmount{number, strings.ToUpper(found[2])}, nil
 		}
 	}
 	return nil, &access.Refusal{Kind: access.Invalid, Code: "bad_amount", Detail: "Write the least amount such as 1000, 1000.50 or 1000 EUR: with a point before its fraction, and without commas."}
 }
 
-// met reports whether a row is about as much.
-func (l *least) met(row map[string]string) bool {
+// reached reports whether a row is about as much.
+func (l *minimumAmount) reached(row map[string]string) bool {
 	number, ok := stakes.ParseNumber(row["amount"])
 	return ok && number.Cmp(l.number) >= 0 && (l.currency == "" || l.currency == row["currency"])
 }
 
 // narrowed fills in a page of those approvals that are about enough. It looks at maxNarrowed
 // at the most, so that a page may have fewer rows than it could, and go on.
-func (s Reports) narrowed(ctx context.Context, page *ListPage, wanted store.ListQuery, enough *least) error {
+func (s Reports) narrowed(ctx context.Context, page *ListPage, wanted store.ListQuery, enough *minimumAmount) error {
 	limit, looked := wanted.Limit, 0
 	page.Rows, page.Uncounted = []map[string]string{}, true
 	for wanted.Limit = amountsAtOnce; ; {
@@ -107,7 +107,7 @@ func (s Reports) narrowed(ctx context.Context, page *ListPage, wanted store.List
 			return err
 		}
 		for i, row := range rows {
-			if !enough.met(row) {
+			if !enough.reached(row) {
 				continue
 			}
 			if page.Rows = append(page.Rows, row); len(page.Rows) == limit {
@@ -139,7 +139,7 @@ type total struct {
 
 // totals fills in a page of sums. What is not known has rows of its own, without an amount,
 // and different currencies are never added, nor are those that are not named.
-func (s Reports) totals(ctx context.Context, page *ListPage, wanted store.ListQuery, enough *least, count bool) error {
+func (s Reports) totals(ctx context.Context, page *ListPage, wanted store.ListQuery, enough *minimumAmount, count bool) error {
 	from, err := strconv.Atoi(cmp.Or(wanted.After, "0"))
 	if err != nil || from < 0 || from > maxTotals {
 		return errNoPlace
@@ -195,7 +195,7 @@ func (s Reports) totals(ctx context.Context, page *ListPage, wanted store.ListQu
 }
 
 // sums goes through the approvals of a period, some at a time.
-func (s Reports) sums(ctx context.Context, wanted store.ListQuery, enough *least) (map[totalOf]*total, error) {
+func (s Reports) sums(ctx context.Context, wanted store.ListQuery, enough *minimumAmount) (map[totalOf]*total, error) {
 	sums := map[totalOf]*total{}
 	wanted.List, wanted.After, wanted.Limit = approvalsList, "", amountsAtOnce
 	for {
@@ -208,7 +208,7 @@ func (s Reports) sums(ctx context.Context, wanted store.ListQuery, enough *least
 			return nil, err
 		}
 		for _, row := range rows {
-			if enough == nil || enough.met(row) {
+			if enough == nil || enough.reached(row) {
 				count(sums, row)
 			}
 		}

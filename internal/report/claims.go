@@ -81,12 +81,12 @@ func (s Reports) Claims(ctx context.Context, q ClaimQuery) (ClaimReport, error) 
 		if row.Identity == "" {
 			r.Agents = append(r.Agents, AgentClaims{
 				AgentID: row.AgentID, Name: cmp.Or(known.Agents[row.AgentID].Name, row.AgentID), Opened: row.Opened, Claimed: row.Times, Before: row.Before,
-				Widened: row.Widened, Sudden: sudden(row.Times, row.Before), People: []ClaimedPerson{},
+				Widened: row.Widened, Sudden: isSpike(row.Times, row.Before), People: []ClaimedPerson{},
 			})
 			continue
 		}
 		a := &r.Agents[len(r.Agents)-1]
-		p := ClaimedPerson{Identity: row.Identity, Name: cmp.Or(names[row.Identity], row.Identity), Times: row.Times, Before: row.Before, Sudden: sudden(row.Times, row.Before)}
+		p := ClaimedPerson{Identity: row.Identity, Name: cmp.Or(names[row.Identity], row.Identity), Times: row.Times, Before: row.Before, Sudden: isSpike(row.Times, row.Before)}
 		a.People, a.Sudden = append(a.People, p), a.Sudden || p.Sudden
 	}
 	for _, a := range r.Agents {
@@ -100,7 +100,7 @@ func (s Reports) Claims(ctx context.Context, q ClaimQuery) (ClaimReport, error) 
 	return r, nil
 }
 
-func sudden(times, before int) bool { return times >= SuddenFrom && times > SuddenTimes*before }
+func isSpike(times, before int) bool { return times >= SuddenFrom && times > SuddenTimes*before }
 
 // order puts what is true first.
 func order(x, y bool) int {

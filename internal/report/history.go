@@ -116,7 +116,7 @@ func (b *accessBuilder) people(ctx context.Context) error {
 	}
 	b.byID = map[string]*standing{}
 	for _, a := range accounts {
-		p := b.stood(a)
+		p := b.stateOf(a)
 		b.who, b.byID[a.ID] = append(b.who, p), p
 	}
 	if b.r.Past {
@@ -128,8 +128,8 @@ func (b *accessBuilder) people(ctx context.Context) error {
 	return nil
 }
 
-// stood is how an account stood at the report's moment.
-func (b *accessBuilder) stood(a store.Account) *standing {
+// stateOf is how an account stood at the report's moment.
+func (b *accessBuilder) stateOf(a store.Account) *standing {
 	p := &standing{Account: a, since: map[string]time.Time{}, roles: slices.Clone(a.Roles)}
 	at, who := b.r.At, b.label(a)
 	added := a.CreatedAt
@@ -336,21 +336,21 @@ func (b *accessBuilder) deputies(ctx context.Context) error {
 	}
 	of := map[string][]store.Delegation{} // by deputy
 	for _, d := range list {
-		if !d.From.After(b.r.At) && d.Until.After(b.r.At) && !b.void(d) {
+		if !d.From.After(b.r.At) && d.Until.After(b.r.At) && !b.isVoid(d) {
 			of[d.DeputyID] = append(of[d.DeputyID], d)
 		}
 	}
 	for _, p := range b.who {
 		if p.there {
-			b.lend(p, of, nil, lentRoles{})
+			b.lend(p, of, nil, delegatedRoles{})
 		}
 	}
 	return nil
 }
 
-// void reports whether who made a delegation was disabled afterwards: it is not good again when they are
+// isVoid reports whether who made a delegation was disabled afterwards: it is not good again when they are
 // back. The store lists none such.
-func (b *accessBuilder) void(d store.Delegation) bool {
+func (b *accessBuilder) isVoid(d store.Delegation) bool {
 	p := b.byID[d.PersonID]
 	return b.r.Past && p != nil && p.left.After(d.CreatedAt)
 }
@@ -358,7 +358,7 @@ func (b *accessBuilder) void(d store.Delegation) bool {
 // lend follows the chains of those for whom somebody stands in, as the store's
 // own does: no chain comes back to anybody, everybody in it is there, and the
 // last one's roles are lent.
-func (b *accessBuilder) lend(p *standing, of map[string][]store.Delegation, via []string, so lentRoles) {
+func (b *accessBuilder) lend(p *standing, of map[string][]store.Delegation, via []string, so delegatedRoles) {
 	last := p.ID
 	if len(via) > 0 {
 		last = via[len(via)-1]
@@ -368,7 +368,7 @@ func (b *accessBuilder) lend(p *standing, of map[string][]store.Delegation, via 
 		if next == nil || !next.there || next.ID == p.ID || slices.Contains(via, next.ID) || len(via) == maxStandIns {
 			continue
 		}
-		step := lentRoles{via: append(slices.Clone(so.via), b.name(next.ID)), since: d.From, until: d.Until}
+		step := delegatedRoles{via: append(slices.Clone(so.via), b.name(next.ID)), since: d.From, until: d.Until}
 		if len(via) > 0 && so.since.After(step.since) {
 			step.since = so.since
 		}

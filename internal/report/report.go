@@ -213,7 +213,7 @@ func (s Reports) accessTo(ctx context.Context, q AccessQuery, more ...func(*acce
 	}
 	b := &accessBuilder{Reports: s, r: &r}
 	for _, step := range append([]func(*accessBuilder, context.Context) error{
-		(*accessBuilder).people, (*accessBuilder).duty, (*accessBuilder).deputies, (*accessBuilder).requiredRoles, (*accessBuilder).standing,
+		(*accessBuilder).people, (*accessBuilder).duty, (*accessBuilder).deputies, (*accessBuilder).requiredRoles, (*accessBuilder).roleHolders,
 	}, more...) {
 		if err := step(b, ctx); err != nil {
 			return r, err
@@ -250,8 +250,8 @@ type standing struct {
 	roles  []string
 	unsure string // why the roles may have been others
 	since  map[string]time.Time
-	shifts []held      // being on call, by role
-	lent   []lentRoles // by standing in for others
+	shifts []held           // being on call, by role
+	lent   []delegatedRoles // by standing in for others
 }
 
 type held struct {
@@ -259,14 +259,14 @@ type held struct {
 	since, until time.Time
 }
 
-type lentRoles struct {
+type delegatedRoles struct {
 	via          []string
 	roles        []string
 	since, until time.Time
 }
 
-// standing finds who has each role that is asked for, and who has gone silent.
-func (b *accessBuilder) standing(context.Context) error {
+// roleHolders finds who has each role that is asked for, and who has gone silent.
+func (b *accessBuilder) roleHolders(context.Context) error {
 	powers := []string{access.AdminRole, access.AuditorRole, approval.BreakGlassRole}
 	roles := make([]string, 0, len(b.required))
 	for role := range b.required {

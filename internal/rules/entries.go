@@ -16,8 +16,8 @@ import (
 // Hold has people decide about a change of what is set up, where such changes take an
 // approval (admin.Config.Hold). A person who makes it is its author. Of a change that a key or a command
 // makes nobody is known to be the author, so one person more decides.
-func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.HeldChange) (admin.Held, error) {
-	var none admin.Held
+func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.PendingChange) (admin.PendingApproval, error) {
+	var none admin.PendingApproval
 	guards, err := k.Store.Rules.Guards(ctx)
 	if err != nil {
 		return none, err
@@ -65,20 +65,20 @@ func (k *Keeper) person(ctx context.Context, by access.By) (*engine.Person, erro
 	return &p, nil
 }
 
-func heldBy(opened gate.OpenedRuleChange) admin.Held {
-	return admin.Held{ApprovalID: opened.ApprovalID, Needed: opened.Needed, Role: opened.Role, ExpiresAt: opened.ExpiresAt}
+func heldBy(opened gate.OpenedRuleChange) admin.PendingApproval {
+	return admin.PendingApproval{ApprovalID: opened.ApprovalID, Needed: opened.Needed, Role: opened.Role, ExpiresAt: opened.ExpiresAt}
 }
 
 // heldAlready is the approval by which the very same change waits.
-func (k *Keeper) heldAlready(ctx context.Context, digest string) (admin.Held, error) {
+func (k *Keeper) heldAlready(ctx context.Context, digest string) (admin.PendingApproval, error) {
 	id, _, err := k.Store.Rules.Proposed(ctx, digest, "")
 	if err != nil {
-		return admin.Held{}, err
+		return admin.PendingApproval{}, err
 	}
 	r, err := k.Store.Approvals.Get(ctx, id)
 	if err != nil || len(r.Approval.Plan.Requirements) == 0 {
-		return admin.Held{}, errors.Join(err, gate.AlreadyProposed)
+		return admin.PendingApproval{}, errors.Join(err, gate.AlreadyProposed)
 	}
 	asked := r.Approval.Plan.Requirements[0]
-	return admin.Held{ApprovalID: id, Needed: asked.Needed, Role: asked.Role, ExpiresAt: r.Approval.Plan.ExpiresAt.UTC()}, nil
+	return admin.PendingApproval{ApprovalID: id, Needed: asked.Needed, Role: asked.Role, ExpiresAt: r.Approval.Plan.ExpiresAt.UTC()}, nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // target is what is secret about an endpoint.
-func (h *house) target(id string) notify.Target {
+func (h *house) target(id string) notify.EndpointSecrets {
 	h.t.Helper()
 	all, err := h.admin.Endpoints.Targets(h.t.Context())
 	if err != nil {
@@ -33,7 +33,7 @@ func TestEndpointOnChangesByApproval(t *testing.T) {
 	ctx, r := t.Context(), h.admin.Endpoints
 	var before, after string
 	hold := r.Hold
-	shows := func(ctx context.Context, by access.By, c admin.HeldChange) (admin.Held, error) {
+	shows := func(ctx context.Context, by access.By, c admin.PendingChange) (admin.PendingApproval, error) {
 		before, after = c.Before, c.After
 		return hold(ctx, by, c)
 	}
@@ -266,7 +266,7 @@ func TestAppliedEndpointChangesWait(t *testing.T) {
 	h := newHouse(t, store.EndpointsChange)
 	ctx := t.Context()
 	h.db.Agent("billing-bot", "Billing", h.people["cleo"])
-	apply := func(host, to string) (held []admin.Held, secrets int) {
+	apply := func(host, to string) (held []admin.PendingApproval, secrets int) {
 		t.Helper()
 		text := `{"endpoints": [{"name": "box", "kind": "email", "to": ["` + to + `"]}],
 			"agents": [{"agent_id": "billing-bot", "name": "Billing", "owner": "` + h.people["cleo"].Email + `", "webhook": {"host": "` + host + `"}}]}`
@@ -288,7 +288,7 @@ func TestAppliedEndpointChangesWait(t *testing.T) {
 		}
 		return a.Held, secrets
 	}
-	settled := func(held []admin.Held) {
+	settled := func(held []admin.PendingApproval) {
 		t.Helper()
 		if len(held) != 1 {
 			t.Fatalf("held are %+v", held)

@@ -86,7 +86,7 @@ func TestApprovedChangeEnds(t *testing.T) {
 		}
 		return n
 	}
-	twice, err := h.k.Hold(ctx, h.by("olga"), admin.HeldChange{
+	twice, err := h.k.Hold(ctx, h.by("olga"), admin.PendingChange{
 		Kind: store.SettingsChange, Reason: "twice", Entries: []store.Entry{entry("refund", "finance"), entry("pay_out", "security"), entry("pay_out", "operations")},
 	})
 	if err != nil {
@@ -282,7 +282,7 @@ func TestApprovedChangeLeavesAnAdministrator(t *testing.T) {
 		}
 		entries = append(entries, n)
 	}
-	held, err := h.k.Hold(ctx, h.by("olga"), admin.HeldChange{Kind: store.RolesChange, Reason: "handover", Entries: entries})
+	held, err := h.k.Hold(ctx, h.by("olga"), admin.PendingChange{Kind: store.RolesChange, Reason: "handover", Entries: entries})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,11 +400,11 @@ func TestScheduleWaits(t *testing.T) {
 	}
 	left = append([]any{over}, left...)
 	for _, was := range []any{left, []any{over}} {
-		entry, err := store.NewEntry(store.ScheduleEntry, "primary", was, store.ScheduleBecomes{People: []string{h.people["ben"].ID}, Off: in(1), From: in(1), Until: in(3), ToldBy: "x"}, engine.Event{})
+		entry, err := store.NewEntry(store.ScheduleEntry, "primary", was, store.ProposedSchedule{People: []string{h.people["ben"].ID}, Off: in(1), From: in(1), Until: in(3), ToldBy: "x"}, engine.Event{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		held, err := h.k.Hold(ctx, aKey, admin.HeldChange{Kind: store.RoutingChange, Reason: "swap", Entries: []store.Entry{entry}})
+		held, err := h.k.Hold(ctx, aKey, admin.PendingChange{Kind: store.RoutingChange, Reason: "swap", Entries: []store.Entry{entry}})
 		if err != nil {
 			t.Fatal(err)
 		}

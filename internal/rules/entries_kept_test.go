@@ -112,7 +112,7 @@ func TestAppliedEndpointsWait(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, store.EndpointsChange)
 	ctx := t.Context()
-	apply := func(done, refused int) (held []admin.Held) {
+	apply := func(done, refused int) (held []admin.PendingApproval) {
 		t.Helper()
 		text := `{"endpoints": [{"name": "one", "kind": "email", "to": ["a@example.com"], "disabled": false}, {"name": "two", "kind": "email", "to": ["b@example.com"], "disabled": false}, {"name": "three", "kind": "email", "to": ["c@example.com"], "disabled": true}]}`
 		wanted, problems := setup.Read([]setup.Input{{Name: "mail.json", Data: []byte(text)}}, setup.Input{})

@@ -24,9 +24,9 @@ func TestShownIsApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	var shown string
-	var approves store.EndpointBecomes
+	var approves store.ProposedEndpoint
 	hold := r.Hold
-	r.Hold = func(ctx context.Context, by access.By, c admin.HeldChange) (admin.Held, error) {
+	r.Hold = func(ctx context.Context, by access.By, c admin.PendingChange) (admin.PendingApproval, error) {
 		shown = c.After
 		if err := json.Unmarshal(c.Entries[0].Becomes, &approves); err != nil {
 			t.Error(err)
@@ -47,7 +47,7 @@ func TestShownIsApproved(t *testing.T) {
 		if err := to("good@example.com"); err != nil {
 			t.Fatal(err)
 		}
-		shown, approves = "", store.EndpointBecomes{}
+		shown, approves = "", store.ProposedEndpoint{}
 		good := edition()
 		var both sync.WaitGroup
 		both.Go(func() { _ = r.Switch(ctx, h.by("olga"), id, false) }) // is refused where the other one comes between

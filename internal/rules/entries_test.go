@@ -264,7 +264,7 @@ func TestRolesByGroups(t *testing.T) {
 		Name: "acme", Issuer: "https://id.example.com", Create: true, EmailDomains: []string{"example.com"},
 		Roles: map[string][]string{"everybody": {"reviewer"}, "finance": {"finance-approver"}},
 	}
-	who := sso.Who{Issuer: provider.Issuer, Subject: "s1", Email: "sue@example.com", EmailVerified: true, Name: "Sue", Groups: []string{"everybody", "finance"}}
+	who := sso.User{Issuer: provider.Issuer, Subject: "s1", Email: "sue@example.com", EmailVerified: true, Name: "Sue", Groups: []string{"everybody", "finance"}}
 	arrive := func(want string) {
 		t.Helper()
 		p, _, err := h.admin.People.Arrive(ctx, provider, who)
@@ -442,7 +442,7 @@ func wasCollected(err error) bool {
 
 // applies applies a file of people as a command does. It returns what each change waits for, or
 // why it was not made.
-func (h *house) applies(people string, again bool) (told []string, held []admin.Held) {
+func (h *house) applies(people string, again bool) (told []string, held []admin.PendingApproval) {
 	h.t.Helper()
 	wanted, problems := setup.Read([]setup.Input{{Name: "people.json", Data: []byte(`{"people": [` + people + `]}`)}}, setup.Input{})
 	now, err := setup.Now(h.t.Context(), h.owner)
@@ -457,7 +457,7 @@ func (h *house) applies(people string, again bool) (told []string, held []admin.
 		Admin: h.owner, By: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, AllowUnknownRoles: true, Reason: "by the file", Again: again,
 		Show: func(setup.Secret) error { return nil },
 		Done: func(_ setup.Change, err error) {
-			var waits *admin.Waits
+			var waits *admin.AlreadyPending
 			var no *access.Refusal
 			switch {
 			case errors.As(err, &waits):

@@ -8,8 +8,8 @@ import (
 	"holdpoint/engine/registry"
 )
 
-// stops wakes whoever shows kill switches.
-type stops struct {
+// killSwitchListeners wakes whoever shows kill switches.
+type killSwitchListeners struct {
 	mu   sync.Mutex
 	subs map[chan struct{}]struct{}
 }
@@ -32,8 +32,8 @@ func (k *Keeper) Stops(ctx context.Context) <-chan struct{} {
 	return ch
 }
 
-// tell wakes everybody if other kill switches are on than before.
-func (s *stops) tell(before, now map[string]registry.Kill) {
+// notify wakes everybody if other kill switches are on than before.
+func (s *killSwitchListeners) notify(before, now map[string]registry.Kill) {
 	if maps.Equal(before, now) {
 		return
 	}

@@ -52,7 +52,7 @@ type Keeper struct {
 	Config
 	detector *redact.Detector
 	judge    atomic.Pointer[gate.Judge]
-	stops    stops
+	stops    killSwitchListeners
 	status   atomic.Pointer[Status]
 	warned   time.Time // when Run last spoke of the policy's end
 
@@ -430,7 +430,7 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 		Problem: problem,
 	})
 	if former != nil {
-		k.stops.tell(former.Registry.Kills, known.Kills)
+		k.stops.notify(former.Registry.Kills, known.Kills)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func SignersOf(b *policy.Bundle, environment string, in store.Signing) []Signer 
 	var list []Signer
 	for _, key := range b.SignedFor(environment) {
 		k, known := in.Key(key.Fingerprint)
-		s := Signer{Key: k, Why: standing(k, in.Rule)}
+		s := Signer{Key: k, Why: signerProblem(k, in.Rule)}
 		if !known {
 			s.Key.Fingerprint, s.Why = key.Fingerprint, "nobody has registered the key"
 		}
@@ -53,8 +53,8 @@ func SignersOf(b *policy.Bundle, environment string, in store.Signing) []Signer 
 	return list
 }
 
-// standing says why what a key signs does not count now, "" where it does.
-func standing(k store.PolicySigner, rule *store.Guard) string {
+// signerProblem says why what a key signs does not count now, "" where it does.
+func signerProblem(k store.PolicySigner, rule *store.Guard) string {
 	switch {
 	case k.RevokedAt != nil:
 		return "the key is revoked"
@@ -86,7 +86,7 @@ func Signed(b *policy.Bundle, environment string, in store.Signing) (fingerprint
 	rule := in.Rule.Rule
 	var others []string // who could sign, and has not
 	for _, k := range in.Keys {
-		if standing(k, in.Rule) == "" && !slices.Contains(identities, k.Person.Identity) {
+		if signerProblem(k, in.Rule) == "" && !slices.Contains(identities, k.Person.Identity) {
 			identities, others = append(identities, k.Person.Identity), append(others, nameOf(k))
 		}
 	}
@@ -123,7 +123,7 @@ func Signed(b *policy.Bundle, environment string, in store.Signing) (fingerprint
 func Able(in store.Signing) (names []string) {
 	var identities []string
 	for _, k := range in.Keys {
-		if standing(k, in.Rule) == "" && !slices.Contains(identities, k.Person.Identity) {
+		if signerProblem(k, in.Rule) == "" && !slices.Contains(identities, k.Person.Identity) {
 			identities, names = append(identities, k.Person.Identity), append(names, nameOf(k))
 		}
 	}

@@ -42,7 +42,7 @@ type Applier struct {
 	Reason string
 	Again  bool
 	// Held is what was proposed, once all else was done.
-	Held []admin.Held
+	Held []admin.PendingApproval
 }
 
 // Apply does the changes of a plan one after the other, each by the same act as the
@@ -64,7 +64,7 @@ func (a *Applier) Apply(ctx context.Context, p Plan) (done, refused int, err err
 		}
 		a.Done(c, err)
 		var no *access.Refusal
-		var wait *admin.Waits
+		var wait *admin.AlreadyPending
 		switch {
 		case err == nil:
 			done++
@@ -80,7 +80,7 @@ func (a *Applier) Apply(ctx context.Context, p Plan) (done, refused int, err err
 	a.Held, err = a.Admin.Changes.Propose(ctx, a.By, waits, a.Reason)
 	for _, h := range a.Held {
 		for _, c := range later[h.Kind] {
-			a.Done(c, &admin.Waits{ApprovalID: h.ApprovalID})
+			a.Done(c, &admin.AlreadyPending{ApprovalID: h.ApprovalID})
 			refused++
 		}
 	}
@@ -93,7 +93,7 @@ func (a *Applier) one(ctx context.Context, c Change) error {
 	for _, do := range c.steps {
 		err := do(ctx, a)
 		_, collected := admin.WasCollected(err)
-		if before := (*admin.Waits)(nil); collected || errors.As(err, &before) {
+		if before := (*admin.AlreadyPending)(nil); collected || errors.As(err, &before) {
 			waits, err = err, nil
 		}
 		if err != nil {
@@ -182,8 +182,8 @@ func (g Agent) restore(ctx context.Context, a *Applier) error {
 	return a.Admin.Registry.RevokeAgent(ctx, a.By, g.ID, false, nil)
 }
 
-// tell has the agent told at an address; "" ends it.
-func (g Agent) tell(address string) step {
+// setWebhook has the agent told at an address; "" ends it.
+func (g Agent) setWebhook(address string) step {
 	return func(ctx context.Context, a *Applier) error {
 		w := admin.AgentWebhook{AgentID: g.ID, URL: address}
 		if address != "" {

@@ -61,9 +61,9 @@ type Field struct {
 // Plan is what is to be done, in the order in which it can be.
 type Plan struct {
 	Changes []Change
-	// Kept are entries of the files that are revoked or disabled, and stay so because
+	// StillRevoked are entries of the files that are revoked or disabled, and stay so because
 	// no file says otherwise.
-	Kept []string
+	StillRevoked []string
 }
 
 // Shows is how many secrets the plan makes, which are shown once.
@@ -83,7 +83,7 @@ func (p Plan) Confirm(ask func() error, compare func() (Plan, error)) (Plan, err
 		return Plan{}, err
 	}
 	again, err := compare()
-	if err == nil && !bytes.Equal(jsonOf([]any{p.Changes, p.Kept}), jsonOf([]any{again.Changes, again.Kept})) {
+	if err == nil && !bytes.Equal(jsonOf([]any{p.Changes, p.StillRevoked}), jsonOf([]any{again.Changes, again.StillRevoked})) {
 		err = errors.New("what is set up has changed since this plan was made, and nothing was done: run it again, and look at the new plan")
 	}
 	return again, err
@@ -91,7 +91,7 @@ func (p Plan) Confirm(ask func() error, compare func() (Plan, error)) (Plan, err
 
 // comparison makes a plan.
 type comparison struct {
-	*Wanted
+	*Desired
 	Options
 
 	from     *Current
@@ -104,8 +104,8 @@ type comparison struct {
 
 // Compare says what the files would change. With any problem there is no plan: nothing
 // may be done while a part of the files is wrong.
-func Compare(from *Current, w *Wanted, o Options) (Plan, []source.Problem) {
-	c := &comparison{Wanted: w, Options: o, from: from, people: map[string]Person{}}
+func Compare(from *Current, w *Desired, o Options) (Plan, []source.Problem) {
+	c := &comparison{Desired: w, Options: o, from: from, people: map[string]Person{}}
 	for _, p := range append(slices.Clone(from.People), w.People...) {
 		if p.Disabled == nil {
 			p.Disabled = c.people[p.Email].Disabled
@@ -115,7 +115,7 @@ func Compare(from *Current, w *Wanted, o Options) (Plan, []source.Problem) {
 	c.addresses()
 	c.settings()
 	c.tools()
-	c.persons()
+	c.comparePeople()
 	c.agents()
 	c.endpoints()
 	c.onCall()
@@ -152,7 +152,7 @@ func (c *comparison) switched(section, name, field string, now, want *bool, show
 	was := now != nil && *now
 	switch {
 	case want == nil && was:
-		c.plan.Kept = append(c.plan.Kept, fmt.Sprintf("%s is %s, and stays so: “%s: false” would change it", entryName(section, name), field, field))
+		c.plan.StillRevoked = append(c.plan.StillRevoked, fmt.Sprintf("%s is %s, and stays so: “%s: false” would change it", entryName(section, name), field, field))
 	case want == nil || *want == was:
 	case *want:
 		c.end(section, name, Update, field, on)

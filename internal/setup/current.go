@@ -20,9 +20,9 @@ type Current struct {
 	Document
 
 	now       time.Time
-	endpoints map[string]string        // ids by name
-	targets   map[string]notify.Target // by id
-	known     []string                 // roles that some rule asks for; nil for any
+	endpoints map[string]string                 // ids by name
+	targets   map[string]notify.EndpointSecrets // by id
+	known     []string                          // roles that some rule asks for; nil for any
 }
 
 // Now reads what is set up. It takes a store that was opened with its data key: whether

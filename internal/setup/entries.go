@@ -63,8 +63,8 @@ func (c *comparison) tools() {
 	}
 }
 
-// persons are compared after tools and before agents, whose owners they are.
-func (c *comparison) persons() {
+// comparePeople comes after tools and before agents, whose owners they are.
+func (c *comparison) comparePeople() {
 	now := byName(c.from.People, func(p Person) string { return p.Email })
 	list := slices.Clone(c.People)
 	// An account is added after the one that it is the same as.
@@ -215,7 +215,7 @@ func (c *comparison) webhook(was, want Agent) (step, bool) {
 	case want.Webhook == nil && was.Webhook == nil:
 		return nil, false
 	case want.Webhook == nil:
-		return want.tell(""), false
+		return want.setWebhook(""), false
 	}
 	now := ""
 	if was.Webhook != nil {
@@ -234,7 +234,7 @@ func (c *comparison) webhook(was, want Agent) (step, bool) {
 			c.wrong(agentsSection, want.ID, fmt.Errorf("webhook.%w", err))
 		}
 	}
-	return want.tell(address), moved
+	return want.setWebhook(address), moved
 }
 
 func (c *comparison) endpoints() {

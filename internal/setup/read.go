@@ -19,8 +19,8 @@ type Input struct {
 	Data []byte
 }
 
-// Wanted is what files say, and where they say it.
-type Wanted struct {
+// Desired is what files say, and where they say it.
+type Desired struct {
 	Document
 	Addresses Addresses
 
@@ -43,8 +43,8 @@ type place struct {
 // Read reads files as one document: each may have any of the sections, and what one of
 // them names no other does. addresses may have no data. With any problem nothing but
 // the problems is of use.
-func Read(files []Input, addresses Input) (*Wanted, []source.Problem) {
-	w := &Wanted{has: map[string]bool{}, at: map[string]place{}}
+func Read(files []Input, addresses Input) (*Desired, []source.Problem) {
+	w := &Desired{has: map[string]bool{}, at: map[string]place{}}
 	var problems []source.Problem
 	for _, f := range files {
 		root, wrong := source.Read(f.Data, source.Options{File: f.Name})
@@ -64,7 +64,7 @@ func Read(files []Input, addresses Input) (*Wanted, []source.Problem) {
 	return w, problems
 }
 
-func (w *Wanted) document(root source.Node, file string) []source.Problem {
+func (w *Desired) document(root source.Node, file string) []source.Problem {
 	var problems []source.Problem
 	fail := func(p source.Problem) { problems = append(problems, p) }
 	if root.Value.Kind() != canon.ObjectKind {
@@ -112,7 +112,7 @@ func address(text string) string { return strings.ToLower(strings.TrimSpace(text
 func sections() []string { return slices.Sorted(maps.Keys(words)) }
 
 // put remembers where an entry is. Two of one name are a problem.
-func (w *Wanted) put(root source.Node, file, section string, i int, name string, fail func(source.Problem)) {
+func (w *Desired) put(root source.Node, file, section string, i int, name string, fail func(source.Problem)) {
 	n, _ := root.Get(section)
 	if i >= 0 {
 		n = n.Element(i)
@@ -138,7 +138,7 @@ var fieldName = regexp.MustCompile(`^[a-z0-9_]+(\[[0-9]+\])?(\.[a-z0-9_]+(\[[0-9
 
 // problem is a mistake in an entry. Where the text begins with the name of a field, as
 // in "limits.agent.per: …", it is that field's.
-func (w *Wanted) problem(section, name, text string) source.Problem {
+func (w *Desired) problem(section, name, text string) source.Problem {
 	at := w.at[section+"/"+name]
 	if field, _, ok := strings.Cut(text, ": "); ok && fieldName.MatchString(field) {
 		for part := range strings.SplitSeq(strings.NewReplacer("[", ".", "]", "").Replace(field), ".") {

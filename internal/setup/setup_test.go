@@ -316,7 +316,7 @@ remove tool create_transfer: revoked false→true
 	if got := lines(s.plan(file, "", everything)); got != "remove person ada.admin@example.com: disabled false→true\n" {
 		t.Errorf("after that there is to do\n%s", got)
 	}
-	if kept := s.plan("tools: [{tool_name: create_transfer}]", "", setup.Options{}).Kept; len(kept) != 1 {
+	if kept := s.plan("tools: [{tool_name: create_transfer}]", "", setup.Options{}).StillRevoked; len(kept) != 1 {
 		t.Errorf("kept: %q", kept)
 	}
 }

@@ -84,7 +84,7 @@ var (
 // source is the endpoint that a request is of.
 type source struct {
 	id       string
-	target   notify.Target
+	target   notify.EndpointSecrets
 	settings notify.Settings
 	off      bool
 }

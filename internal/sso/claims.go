@@ -14,32 +14,32 @@ import (
 // claims are what a provider says of somebody, by name.
 type claims map[string]json.RawMessage
 
-// who reads what a provider says of somebody: the ID token, and its user information
+// userOf reads what a provider says of somebody: the ID token, and its user information
 // where that has not all.
-func (p *provider) who(ctx context.Context, a *about, token *oidc.IDToken, tokens *oauth2.Token, f Flow) (Who, error) {
+func (p *provider) userOf(ctx context.Context, a *providerMetadata, token *oidc.IDToken, tokens *oauth2.Token, f Flow) (User, error) {
 	c := claims{}
 	if err := token.Claims(&c); err != nil {
-		return Who{}, wrong("the claims cannot be read")
+		return User{}, wrong("the claims cannot be read")
 	}
 	var parties string
 	if err := c.read("azp", &parties); err != nil {
-		return Who{}, err
+		return User{}, err
 	}
 	if (len(token.Audience) > 1 || parties != "") && parties != p.ClientID {
-		return Who{}, wrong("it was issued to another client (azp)")
+		return User{}, wrong("it was issued to another client (azp)")
 	}
 	var externalID string
 	if p.SCIM {
 		if err := c.read(p.IDClaim(), &externalID); err != nil {
-			return Who{}, err
+			return User{}, err
 		}
 	}
 	if p.lacks(c) && a.UserInfoEndpoint() != "" {
-		if err := p.more(ctx, a, token.Subject, tokens, c); err != nil {
-			return Who{}, err
+		if err := p.addUserInfo(ctx, a, token.Subject, tokens, c); err != nil {
+			return User{}, err
 		}
 	}
-	w := Who{Issuer: token.Issuer, Subject: token.Subject, ExternalID: externalID}
+	w := User{Issuer: token.Issuer, Subject: token.Subject, ExternalID: externalID}
 	verified, err := c.bool("email_verified", p.AssumeEmailVerified)
 	if err != nil {
 		return w, err
@@ -70,8 +70,8 @@ func (p *provider) lacks(c claims) bool {
 	return c["email"] == nil || len(p.Roles) > 0 && !p.SCIM && c[p.groupsClaim()] == nil
 }
 
-// more adds what the provider's user information has, which has to be of the same person.
-func (p *provider) more(ctx context.Context, a *about, subject string, tokens *oauth2.Token, c claims) error {
+// addUserInfo adds what the provider's user information has, which has to be of the same person.
+func (p *provider) addUserInfo(ctx context.Context, a *providerMetadata, subject string, tokens *oauth2.Token, c claims) error {
 	info, err := a.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
 	if err != nil {
 		return fmt.Errorf("%w: ask for user information: %w", ErrAway, brief(err))

@@ -34,12 +34,12 @@ type provider struct {
 
 	mu    sync.Mutex
 	asked time.Time
-	about *about
+	about *providerMetadata
 	err   error
 }
 
-// about is what a provider says of itself (OpenID Connect Discovery 1.0).
-type about struct {
+// providerMetadata is what a provider says of itself (OpenID Connect Discovery 1.0).
+type providerMetadata struct {
 	*oidc.Provider
 	AuthURL    string   `json:"authorization_endpoint"`
 	TokenURL   string   `json:"token_endpoint"`
@@ -66,7 +66,7 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) { return g.D
 
 // discover returns what the provider says of itself. Of many who ask at once, one asks
 // the provider. What was known before is good as long as the provider is away.
-func (p *provider) discover(ctx context.Context) (*about, error) {
+func (p *provider) discover(ctx context.Context) (*providerMetadata, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, rest := p.now(), knownFor
@@ -88,7 +88,7 @@ func (p *provider) discover(ctx context.Context) (*about, error) {
 	return nil, p.err
 }
 
-func (p *provider) read(ctx context.Context) (*about, error) {
+func (p *provider) read(ctx context.Context) (*providerMetadata, error) {
 	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.Issuer)
 	if mismatch := (*oidc.IssuerMismatchError)(nil); errors.As(err, &mismatch) {
 		return nil, fmt.Errorf("the provider names itself %.300q, and issuer says %q: they have to be the same, to the letter", mismatch.Discovered, p.Issuer)
@@ -96,7 +96,7 @@ func (p *provider) read(ctx context.Context) (*about, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what the provider says of itself: %w", brief(err))
 	}
-	a := &about{Provider: found}
+	a := &providerMetadata{Provider: found}
 	if err := found.Claims(a); err != nil {
 		return nil, fmt.Errorf("read what the provider says of itself: %w", brief(err))
 	}
@@ -121,7 +121,7 @@ func brief(err error) error {
 }
 
 // oauth is the provider as a client of OAuth 2.0 knows it.
-func (p *provider) oauth(a *about) *oauth2.Config {
+func (p *provider) oauth(a *providerMetadata) *oauth2.Config {
 	style := oauth2.AuthStyleInHeader
 	if p.ClientSecret == "" || len(a.Methods) > 0 && !slices.Contains(a.Methods, "client_secret_basic") {
 		style = oauth2.AuthStyleInParams

@@ -35,8 +35,8 @@ var (
 	ErrWrong = errors.New("what the provider has sent does not hold")
 )
 
-// Who is somebody as a provider knows them.
-type Who struct {
+// User is somebody as a provider knows them.
+type User struct {
 	Issuer, Subject string
 	// ExternalID is what the provider's directory calls them, "" where none tells of
 	// people here.
@@ -156,16 +156,16 @@ func (s *Providers) Flow(name, cookie string, answer url.Values) (Flow, error) {
 }
 
 // Finish checks an answer of a flow, which it takes as new, and says who it is of.
-func (s *Providers) Finish(ctx context.Context, f Flow, answer url.Values) (Who, error) {
+func (s *Providers) Finish(ctx context.Context, f Flow, answer url.Values) (User, error) {
 	p := s.find(f.Provider)
 	if p == nil {
-		return Who{}, ErrUnknown
+		return User{}, ErrUnknown
 	}
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return Who{}, ctx.Err()
+		return User{}, ctx.Err()
 	}
 	who, err := p.finish(ctx, f, answer)
 	if err != nil {
@@ -184,35 +184,35 @@ func code(text string) string {
 	return text
 }
 
-func (p *provider) finish(ctx context.Context, f Flow, answer url.Values) (Who, error) {
+func (p *provider) finish(ctx context.Context, f Flow, answer url.Values) (User, error) {
 	a, err := p.discover(ctx)
 	if err != nil {
-		return Who{}, fmt.Errorf("%w: %w", ErrAway, err)
+		return User{}, fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	// Whose answer it is comes first: an error is also somebody's (RFC 9207).
 	if iss := answer.Get("iss"); iss != p.Issuer && (iss != "" || a.IssInAnswer) {
-		return Who{}, fmt.Errorf("%w: the answer is of another issuer", ErrWrong)
+		return User{}, fmt.Errorf("%w: the answer is of another issuer", ErrWrong)
 	}
 	if failed := answer.Get("error"); failed != "" {
-		return Who{}, fmt.Errorf("%w: %s", ErrDenied, code(failed))
+		return User{}, fmt.Errorf("%w: %s", ErrDenied, code(failed))
 	}
 	if len(answer["code"]) != 1 || answer.Get("code") == "" {
-		return Who{}, fmt.Errorf("%w: the answer has no code", ErrWrong)
+		return User{}, fmt.Errorf("%w: the answer has no code", ErrWrong)
 	}
 	ctx = oidc.ClientContext(ctx, p.client)
 	tokens, err := p.oauth(a).Exchange(ctx, answer.Get("code"), oauth2.VerifierOption(f.Verifier))
 	if err != nil {
-		return Who{}, exchangeFailed(err)
+		return User{}, exchangeFailed(err)
 	}
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
-		return Who{}, fmt.Errorf("%w: there is no ID token", ErrWrong)
+		return User{}, fmt.Errorf("%w: there is no ID token", ErrWrong)
 	}
 	token, err := p.verify(ctx, a, raw, f)
 	if err != nil {
-		return Who{}, err
+		return User{}, err
 	}
-	return p.who(ctx, a, token, tokens, f)
+	return p.userOf(ctx, a, token, tokens, f)
 }
 
 // exchangeFailed says why a code was not taken, without what was sent.
@@ -236,7 +236,7 @@ const skew = time.Minute
 
 // verify checks an ID token (OpenID Connect Core 1.0, 3.1.3.7): signature, by a key of
 // the provider and an asymmetric algorithm, issuer, audience, expiry and nonce.
-func (p *provider) verify(ctx context.Context, a *about, raw string, f Flow) (*oidc.IDToken, error) {
+func (p *provider) verify(ctx context.Context, a *providerMetadata, raw string, f Flow) (*oidc.IDToken, error) {
 	verifier := a.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.now().Add(-skew) }})
 	token, err := verifier.Verify(ctx, raw)
 	if err != nil {

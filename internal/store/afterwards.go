@@ -15,17 +15,17 @@ import (
 type Reconciliation struct {
 	PersonID string
 	Outcome  approval.Execution
-	Words
+	SaltedComment
 	At time.Time
 }
 
-var afterwardsRows = newRows(func(a *Afterwards) columns {
+var breakGlassReviewRows = newRows(func(a *BreakGlassReview) columns {
 	return columns{
 		{"coalesce(person_id, '')", &a.PersonID},
 		{"coalesce(justified, false)", &a.Justified},
 		{"comment", &a.Comment},
 		{"salt", &a.Salt},
-		{"owed_at", &a.OwedAt},
+		{"owed_at", &a.DueSince},
 		{"done_at", &a.DoneAt},
 	}
 })
@@ -34,16 +34,16 @@ var reconciliationRows = newRows(func(r *Reconciliation) columns {
 	return columns{{"person_id", &r.PersonID}, {"outcome", &r.Outcome}, {"comment", &r.Comment}, {"salt", &r.Salt}, {"at", &r.At}}
 })
 
-// Afterwards reads what came after an approval's end: what is owed of it or has
+// AfterEnd reads what came after an approval's end: what is owed of it or has
 // been said since, and what a person found out; nil for nothing.
-func (s Approvals) Afterwards(ctx context.Context, approvalID string) (*Afterwards, *Reconciliation, error) {
+func (s Approvals) AfterEnd(ctx context.Context, approvalID string) (*BreakGlassReview, *Reconciliation, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var owed *Afterwards
+	var owed *BreakGlassReview
 	var found *Reconciliation
 	rows := &pgx.Batch{}
-	rows.Queue(`SELECT `+afterwardsRows.names+` FROM afterwards WHERE approval_id = $1`, approvalID).QueryRow(func(row pgx.Row) error {
-		a, err := afterwardsRows.one(row)
+	rows.Queue(`SELECT `+breakGlassReviewRows.names+` FROM afterwards WHERE approval_id = $1`, approvalID).QueryRow(func(row pgx.Row) error {
+		a, err := breakGlassReviewRows.one(row)
 		if err == nil {
 			owed = &a
 		}
@@ -81,10 +81,10 @@ func (s Approvals) ExecutionUnknown(ctx context.Context, all bool, identity stri
 	return list, err
 }
 
-// ReviewOwed lists up to limit approvals for which one person broke the glass and
+// AwaitingBreakGlassReview lists up to limit approvals for which one person broke the glass and
 // at which nobody has looked since, the oldest first, but for those that exclude
 // the identity.
-func (s Approvals) ReviewOwed(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
+func (s Approvals) AwaitingBreakGlassReview(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
 	list, _, err := s.list(ctx, `WITH owed AS (SELECT approval_id, owed_at FROM afterwards WHERE done_at IS NULL)
 		SELECT `+approvalRows.names+`, clock_timestamp() FROM owed JOIN approvals ON id = approval_id
 		WHERE NOT $1 = ANY (excluded) ORDER BY owed_at, id LIMIT $2`, identity, limit)

@@ -173,8 +173,8 @@ func (s Approvals) LastApprovedOf(ctx context.Context, agentID, tool, except str
 	return list, translate(err)
 }
 
-// Same is an approved call of the same agent and with the same digest as another one.
-type Same struct {
+// SameCall is an approved call of the same agent and with the same digest as another one.
+type SameCall struct {
 	ID        string
 	At        time.Time // when it was approved
 	Execution approval.Execution
@@ -185,7 +185,7 @@ const sameWithin = 30 * 24 * time.Hour
 
 // SameApproved finds for each of these approvals the last one of the same agent, tool and
 // arguments, judged for the same environment, that people approved within thirty days.
-func (s Approvals) SameApproved(ctx context.Context, ids []string) (map[string]Same, error) {
+func (s Approvals) SameApproved(ctx context.Context, ids []string) (map[string]SameCall, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT w.id, a.id, a.ended_at, a.execution FROM approvals w CROSS JOIN LATERAL (
@@ -196,9 +196,9 @@ func (s Approvals) SameApproved(ctx context.Context, ids []string) (map[string]S
 	if err != nil {
 		return nil, translate(err)
 	}
-	found := map[string]Same{}
+	found := map[string]SameCall{}
 	var id string
-	var same Same
+	var same SameCall
 	_, err = pgx.ForEachRow(rows, []any{&id, &same.ID, &same.At, &same.Execution}, func() error {
 		same.At = same.At.UTC()
 		found[id] = same
@@ -207,8 +207,8 @@ func (s Approvals) SameApproved(ctx context.Context, ids []string) (map[string]S
 	return found, translate(err)
 }
 
-// Alike is how calls of one agent and tool were decided.
-type Alike struct{ Approved, Denied int }
+// DecisionCounts is how calls of one agent and tool were decided.
+type DecisionCounts struct{ Approved, Denied int }
 
 // lastDecided hides its limit from the planner, which else takes so few rows for all that an
 // agent's tool has, and sorts thousands.
@@ -224,7 +224,7 @@ type AgentTool struct{ AgentID, Tool string }
 
 // Alike counts how the last calls of agents' tools, up to limit of each, were decided,
 // without those that nobody was asked about. What none was decided of is left out.
-func (s Approvals) Alike(ctx context.Context, of []AgentTool, limit int) (map[AgentTool]Alike, error) {
+func (s Approvals) Alike(ctx context.Context, of []AgentTool, limit int) (map[AgentTool]DecisionCounts, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	agents, tools := make([]string, len(of)), make([]string, len(of))
@@ -235,9 +235,9 @@ func (s Approvals) Alike(ctx context.Context, of []AgentTool, limit int) (map[Ag
 	if err != nil {
 		return nil, translate(err)
 	}
-	found := map[AgentTool]Alike{}
+	found := map[AgentTool]DecisionCounts{}
 	var one AgentTool
-	var n Alike
+	var n DecisionCounts
 	_, err = pgx.ForEachRow(rows, []any{&one.AgentID, &one.Tool, &n.Approved, &n.Denied}, func() error {
 		found[one] = n
 		return nil
@@ -291,8 +291,8 @@ type Reader struct {
 	For      []Eligibility
 }
 
-// Own says which of an agent's approvals are listed: all of them, where a field is "".
-type Own struct {
+// OwnFilter says which of an agent's approvals are listed: all of them, where a field is "".
+type OwnFilter struct {
 	AgentID string
 	Status  approval.Status
 	Tool    string
@@ -303,7 +303,7 @@ type Own struct {
 // on ("" for the start). next is "" at the end. A cursor that is not one of ours is
 // ErrNotFound. What is opened meanwhile comes before the first page and moves
 // nothing.
-func (s Approvals) Own(ctx context.Context, o Own, cursor string, limit int) (page []approval.Approval, next string, err error) {
+func (s Approvals) Own(ctx context.Context, o OwnFilter, cursor string, limit int) (page []approval.Approval, next string, err error) {
 	before, id, err := parsePlace(cursor)
 	if err != nil {
 		return nil, "", err
@@ -381,8 +381,8 @@ func (s Approvals) list(ctx context.Context, sql string, args ...any) ([]approva
 	return list, now, nil
 }
 
-// Moment is when an approval is to be looked at next.
-type Moment struct {
+// NextLook is when an approval is to be looked at next.
+type NextLook struct {
 	ID string
 	// In is how far away the moment is by the database's clock: 0 or less when it has
 	// come.
@@ -392,7 +392,7 @@ type Moment struct {
 // Due lists up to limit approvals whose next moment comes within ahead, the first one
 // first, without those in except and without those that were opened within opened and
 // have not been settled for the first time.
-func (s Outbox) Due(ctx context.Context, ahead, opened time.Duration, limit int, except []string) ([]Moment, error) {
+func (s Outbox) Due(ctx context.Context, ahead, opened time.Duration, limit int, except []string) ([]NextLook, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT id, extract(epoch FROM wake_at - clock_timestamp())::float8 FROM approvals
@@ -402,7 +402,7 @@ func (s Outbox) Due(ctx context.Context, ahead, opened time.Duration, limit int,
 	if err != nil {
 		return nil, translate(err)
 	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Moment, err error) {
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d NextLook, err error) {
 		var seconds float64
 		err = row.Scan(&d.ID, &seconds)
 		d.In = time.Duration(seconds * float64(time.Second))

@@ -84,8 +84,8 @@ func queueToken(rows *pgx.Batch, sealer *seal.Sealer, id string, into **TokenRow
 	})
 }
 
-// OweReview notes that somebody has to look at this approval afterwards.
-func (c *Change) OweReview() error {
+// RequireBreakGlassReview notes that somebody has to look at this approval afterwards.
+func (c *Change) RequireBreakGlassReview() error {
 	_, err := c.tx.Exec(c.ctx, `INSERT INTO afterwards (approval_id) VALUES ($1) ON CONFLICT DO NOTHING`, c.Approval.ID)
 	return translate(err)
 }
@@ -147,13 +147,13 @@ func (c *Change) Succeed(id string) error {
 	return translate(err)
 }
 
-// Words are what a person writes of a call after it was decided, and the salt of the
+// SaltedComment are what a person writes of a call after it was decided, and the salt of the
 // digest that the event has of it: "" from before there was one, and once erased.
-type Words struct{ Comment, Salt string }
+type SaltedComment struct{ Comment, Salt string }
 
 // Reconcile records what a person found out about a call of which nobody knew
 // whether it had run.
-func (c *Change) Reconcile(personID string, e approval.Execution, w Words) error {
+func (c *Change) Reconcile(personID string, e approval.Execution, w SaltedComment) error {
 	_, err := c.tx.Exec(c.ctx, `INSERT INTO reconciliations (approval_id, person_id, outcome, comment, salt) VALUES ($1, $2, $3, $4, $5)`, c.Approval.ID, personID, e, w.Comment, w.Salt)
 	if err != nil {
 		return translate(err)
@@ -161,27 +161,27 @@ func (c *Change) Reconcile(personID string, e approval.Execution, w Words) error
 	return c.Executed(e)
 }
 
-// Afterwards is what somebody has to say, or has said, of an approval for which
+// BreakGlassReview is what somebody has to say, or has said, of an approval for which
 // one person broke the glass.
-type Afterwards struct {
+type BreakGlassReview struct {
 	PersonID  string
 	Justified bool
-	Words
-	OwedAt time.Time
-	DoneAt *time.Time
+	SaltedComment
+	DueSince time.Time
+	DoneAt   *time.Time
 }
 
-// Owed returns what is owed of an approval; nil for nothing.
-func (c *Change) Owed() (*Afterwards, error) {
-	a, err := afterwardsRows.one(c.tx.QueryRow(c.ctx, `SELECT `+afterwardsRows.names+` FROM afterwards WHERE approval_id = $1 FOR UPDATE`, c.Approval.ID))
+// BreakGlassReview returns what is owed of an approval; nil for nothing.
+func (c *Change) BreakGlassReview() (*BreakGlassReview, error) {
+	a, err := breakGlassReviewRows.one(c.tx.QueryRow(c.ctx, `SELECT `+breakGlassReviewRows.names+` FROM afterwards WHERE approval_id = $1 FOR UPDATE`, c.Approval.ID))
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil //nolint:nilnil // nothing owed is no error
 	}
 	return &a, err
 }
 
-// Reviewed records what the person says of it afterwards.
-func (c *Change) Reviewed(personID string, justified bool, w Words) error {
+// ReviewBreakGlass records what the person says of it afterwards.
+func (c *Change) ReviewBreakGlass(personID string, justified bool, w SaltedComment) error {
 	_, err := c.tx.Exec(c.ctx, `WITH done AS (UPDATE afterwards SET person_id = $2, justified = $3, comment = $4, salt = $5, done_at = clock_timestamp() WHERE approval_id = $1)
 		UPDATE approvals SET revision = revision + 1 WHERE id = $1`, c.Approval.ID, personID, justified, w.Comment, w.Salt)
 	return translate(err)

@@ -117,7 +117,7 @@ func (n Entry) Of(e engine.Event, at time.Time) (engine.Event, error) {
 	if n.What != ScheduleEntry {
 		return e, nil
 	}
-	said, becomes := map[string]any{}, ScheduleBecomes{}
+	said, becomes := map[string]any{}, ProposedSchedule{}
 	if err := errors.Join(json.Unmarshal(n.Payload, &said), json.Unmarshal(n.Becomes, &becomes)); err != nil {
 		return e, fmt.Errorf("read what is said of a schedule: %w", err)
 	}
@@ -407,26 +407,26 @@ func (c *Change) putEntries(tx pgx.Tx, entries []Entry) error {
 	return translate(err)
 }
 
-// EndpointBecomes is what an entry of an endpoint becomes, and was: on or off, in an edition of its
+// ProposedEndpoint is what an entry of an endpoint becomes, and was: on or off, in an edition of its
 // settings and address, which is the one that it has or the one that is proposed in place of it.
-type EndpointBecomes struct {
+type ProposedEndpoint struct {
 	On      bool  `json:"on"`
 	Edition int64 `json:"edition"`
 }
 
-// HoldBecomes is what an entry of a legal hold becomes, and, without By, was.
-type HoldBecomes struct {
+// ProposedHold is what an entry of a legal hold becomes, and, without By, was.
+type ProposedHold struct {
 	Released bool   `json:"released"`
 	By       string `json:"by"`
 }
 
-// FloorBecomes is what an entry of the floor becomes, and was.
-type FloorBecomes struct {
+// ProposedFloor is what an entry of the floor becomes, and was.
+type ProposedFloor struct {
 	Seconds int64 `json:"seconds"`
 }
 
-// ScheduleBecomes is what an entry of a schedule becomes.
-type ScheduleBecomes struct {
+// ProposedSchedule is what an entry of a schedule becomes.
+type ProposedSchedule struct {
 	People []string `json:"people"` // ids
 	// Off is from when whoever was on call is so no more: at From, or before.
 	Off    time.Time `json:"off"`

@@ -24,8 +24,8 @@ type LogHead struct {
 	At  time.Time
 }
 
-// Numbered is a record and its number in order of appending, which has gaps.
-type Numbered struct {
+// NumberedRecord is a record and its number in order of appending, which has gaps.
+type NumberedRecord struct {
 	Seq int64
 	audit.Record
 }

@@ -167,7 +167,7 @@ const maxRead = 8 << 20
 
 // Next reads up to limit events with numbers above after, up to upTo; fewer when
 // they are large.
-func (l *LogLeader) Next(ctx context.Context, after, upTo int64, limit int) (list []Numbered, err error) {
+func (l *LogLeader) Next(ctx context.Context, after, upTo int64, limit int) (list []NumberedRecord, err error) {
 	err = l.store.within(ctx, func(ctx context.Context) error {
 		// How far the bytes reach is found without the bodies.
 		rows, err := l.conn.Query(ctx, `SELECT e.seq, `+recordColumns+` FROM events e
@@ -179,7 +179,7 @@ func (l *LogLeader) Next(ctx context.Context, after, upTo int64, limit int) (lis
 		}
 		defer rows.Close()
 		for rows.Next() {
-			r := Numbered{Record: audit.Record{Leaf: -1}}
+			r := NumberedRecord{Record: audit.Record{Leaf: -1}}
 			if err := rows.Scan(append([]any{&r.Seq}, recordInto(&r.Record)...)...); err != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ func Migrate(ctx context.Context, ownerURL string) ([]string, error) {
 		}
 	}
 	if err == nil {
-		err = lookable(ctx, db)
+		err = checkVisible(ctx, db)
 	}
 	if err != nil {
 		return names, notMigrated(err)
@@ -50,9 +50,9 @@ func Migrate(ctx context.Context, ownerURL string) ([]string, error) {
 // grantLock is held while lookable looks and grants.
 const grantLock = 4703514210561396090
 
-// lookable lets the programs read which migrations there were. Two at once would both
+// checkVisible lets the programs read which migrations there were. Two at once would both
 // change the same row of Postgres' catalogue.
-func lookable(ctx context.Context, db *sql.DB) error {
+func checkVisible(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

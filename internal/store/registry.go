@@ -290,8 +290,8 @@ func (s Registry) Killed(ctx context.Context, agentID string) (killed bool, err 
 	return killed, translate(err)
 }
 
-// turns lets one at a time through for each name.
-type turns struct {
+// nameLocks lets one at a time through for each name.
+type nameLocks struct {
 	mu    sync.Mutex
 	queue map[string]*turn
 }
@@ -302,7 +302,7 @@ type turn struct {
 }
 
 // take waits for the name's turn; done must follow.
-func (t *turns) take(ctx context.Context, name string) (done func(), err error) {
+func (t *nameLocks) take(ctx context.Context, name string) (done func(), err error) {
 	t.mu.Lock()
 	if t.queue == nil {
 		t.queue = map[string]*turn{}

@@ -79,7 +79,7 @@ func (s Reports) Statistics(ctx context.Context, q StatisticsQuery) (Statistics,
 		if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, reportTimeout.Milliseconds())); err != nil {
 			return err
 		}
-		for _, step := range []func(context.Context, pgx.Tx, StatisticsQuery) error{found.bounded, found.waiting, found.over, found.votes, found.grants} {
+		for _, step := range []func(context.Context, pgx.Tx, StatisticsQuery) error{found.bounded, found.waiting, found.countEnded, found.votes, found.grants} {
 			if err := step(ctx, tx, q); err != nil {
 				return err
 			}
@@ -124,8 +124,8 @@ func (f *Statistics) waiting(ctx context.Context, tx pgx.Tx, q StatisticsQuery) 
 	return err
 }
 
-// over counts what ended, with one look at each row.
-func (f *Statistics) over(ctx context.Context, tx pgx.Tx, q StatisticsQuery) error {
+// countEnded counts what ended, with one look at each row.
+func (f *Statistics) countEnded(ctx context.Context, tx pgx.Tx, q StatisticsQuery) error {
 	var days, rates []byte
 	unit := "day"
 	if q.Weekly {

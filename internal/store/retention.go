@@ -175,7 +175,7 @@ func (s Retention) Erase(ctx context.Context, e Erasure, adminRole string, once 
 	e.ByAge = false
 	return administerWith(ctx, s.db, once, func(ctx context.Context, tx pgx.Tx) (Erasure, engine.Event, error) {
 		if e.Covers == CoversPerson {
-			if err := spareLast(ctx, tx, e.Subject, adminRole); err != nil {
+			if err := refuseLastAdministrator(ctx, tx, e.Subject, adminRole); err != nil {
 				return Erasure{}, engine.Event{}, err
 			}
 		}
@@ -189,8 +189,8 @@ func (s Retention) Erase(ctx context.Context, e Erasure, adminRole string, once 
 	})
 }
 
-// spareLast keeps the last administrator: as every change of accounts, under their lock.
-func spareLast(ctx context.Context, tx pgx.Tx, id, adminRole string) error {
+// refuseLastAdministrator keeps the last administrator: as every change of accounts, under their lock.
+func refuseLastAdministrator(ctx context.Context, tx pgx.Tx, id, adminRole string) error {
 	if err := lockPeople(ctx, tx); err != nil {
 		return err
 	}

@@ -68,8 +68,8 @@ func (s Rules) Unguard(ctx context.Context, kind string, e engine.Event) error {
 	return s.administer(ctx, nil, e, `DELETE FROM guarded_documents WHERE kind = $1`, kind)
 }
 
-// Proposes is a document that an approval puts in force when people approve it.
-type Proposes struct {
+// ProposedDocument is a document that an approval puts in force when people approve it.
+type ProposedDocument struct {
 	Document
 	// Replaces is the digest of the one in force, in whose place it comes; "" for none.
 	Replaces string
@@ -138,7 +138,7 @@ func (o *Opening) queueProposed(rows *pgx.Batch) columns {
 // Proposal is what an approval proposes, and what stands in its way, under the lock on what
 // is in force.
 type Proposal struct {
-	Proposes
+	ProposedDocument
 	// Replacing is what it comes into force in place of, and InForce that one's digest; "" for none.
 	Replacing
 	InForce string

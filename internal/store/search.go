@@ -14,8 +14,8 @@ import (
 	"holdpoint/engine/audit"
 )
 
-// Found is what a search of the log has come to.
-type Found struct {
+// LogSearchResult is what a search of the log has come to.
+type LogSearchResult struct {
 	// Records are in the search's direction. One whose event is gone has an empty ID.
 	Records []audit.Record
 	// More says that the search did not come to the log's end. It goes on with
@@ -41,7 +41,7 @@ const (
 // a type, an outcome or both; a person; an approval. For others, rows of the least
 // busy of these are looked at one by one: such a search ends with the budget, and
 // Found says how far it has come. A budget of 0 has no end but the log's.
-func (s Events) Search(ctx context.Context, f EventFilter, budget time.Duration) (Found, error) {
+func (s Events) Search(ctx context.Context, f EventFilter, budget time.Duration) (LogSearchResult, error) {
 	filed, found, err := s.search(ctx, f, budget)
 	for _, r := range filed {
 		found.Records = append(found.Records, r.Record)
@@ -51,14 +51,14 @@ func (s Events) Search(ctx context.Context, f EventFilter, budget time.Duration)
 
 // search is Search, with what the records are filed under; those of Found are left
 // out.
-func (s Events) search(ctx context.Context, f EventFilter, budget time.Duration) (filed []IndexedRecord, _ Found, err error) {
+func (s Events) search(ctx context.Context, f EventFilter, budget time.Duration) (filed []IndexedRecord, _ LogSearchResult, err error) {
 	began := time.Now()
 	q := search{store: s.db, f: f}
 	if err := q.bounds(ctx); err != nil || q.lo >= q.hi {
-		return nil, Found{Reached: q.reached()}, translate(err)
+		return nil, LogSearchResult{Reached: q.reached()}, translate(err)
 	}
 	if err := q.choose(ctx); err != nil {
-		return nil, Found{}, translate(err)
+		return nil, LogSearchResult{}, translate(err)
 	}
 	for moved := false; q.lo < q.hi && len(filed) <= f.Limit; {
 		within := s.timeout
@@ -86,7 +86,7 @@ func (s Events) search(ctx context.Context, f EventFilter, budget time.Duration)
 			continue
 		}
 		if err != nil {
-			return nil, Found{}, translate(err)
+			return nil, LogSearchResult{}, translate(err)
 		}
 		filed, moved = append(filed, more...), true
 		q.done(from, to)
@@ -98,9 +98,9 @@ func (s Events) search(ctx context.Context, f EventFilter, budget time.Duration)
 		}
 	}
 	if len(filed) > f.Limit {
-		return filed[:f.Limit], Found{More: true, Reached: filed[f.Limit-1].Seq()}, nil
+		return filed[:f.Limit], LogSearchResult{More: true, Reached: filed[f.Limit-1].Seq()}, nil
 	}
-	return filed, Found{Reached: q.reached()}, nil
+	return filed, LogSearchResult{Reached: q.reached()}, nil
 }
 
 // search is a search under way: what is left of the log, and how to go through it.
@@ -155,11 +155,11 @@ func (q *search) value(column string) string {
 }
 
 // stopped is what was found when the budget was used up.
-func (q *search) stopped(filed []IndexedRecord) ([]IndexedRecord, Found) {
+func (q *search) stopped(filed []IndexedRecord) ([]IndexedRecord, LogSearchResult) {
 	if len(filed) > q.f.Limit {
-		return filed[:q.f.Limit], Found{More: true, Reached: filed[q.f.Limit-1].Seq()}
+		return filed[:q.f.Limit], LogSearchResult{More: true, Reached: filed[q.f.Limit-1].Seq()}
 	}
-	return filed, Found{More: true, Stopped: true, Reached: q.reached()}
+	return filed, LogSearchResult{More: true, Stopped: true, Reached: q.reached()}
 }
 
 // next are the leaves of the next look.

@@ -202,7 +202,7 @@ type db struct {
 	// people is for changes of accounts, as the role that may; nil where there is no
 	// login for it.
 	people  *pgxpool.Pool
-	turns   turns
+	turns   nameLocks
 	sealer  *seal.Sealer
 	log     *slog.Logger
 	timeout time.Duration

@@ -239,7 +239,7 @@ func TestDueAndSweep(t *testing.T) {
 	ctx := context.Background()
 	s, _ := open(t)
 	id := s.mustOpen(t, time.Hour)
-	due := func(ahead, opened time.Duration, except ...string) []Moment {
+	due := func(ahead, opened time.Duration, except ...string) []NextLook {
 		t.Helper()
 		found, err := s.Outbox.Due(ctx, ahead, opened, 10, except)
 		if err != nil {

@@ -51,7 +51,7 @@ type Opening struct {
 	// approval whose own event has another one.
 	Binding string
 	// Proposes is what comes into force when it is approved; nil for a call.
-	Proposes *Proposes
+	Proposes *ProposedDocument
 }
 
 // Waiting is the error that stands for "this very call waits already": nothing was
@@ -207,7 +207,7 @@ func (s *Store) Submit(ctx context.Context, sub Submission) (Stored, error) {
 			return Stored{}, err
 		}
 	}
-	s.ask(sub.Opening)
+	s.setAsking(sub.Opening)
 	q := &queued{sub: sub, done: make(chan error, 1), span: trace.SpanContextFromContext(ctx)}
 	queue := s.short
 	if q.size() >= longSubmission {
@@ -234,8 +234,8 @@ func (s *Store) Submit(ctx context.Context, sub Submission) (Stored, error) {
 	}
 }
 
-// ask computes whom an opening asks first; nil asks nobody.
-func (s *db) ask(o *Opening) {
+// setAsking computes whom an opening asks first; nil asks nobody.
+func (s *db) setAsking(o *Opening) {
 	if o == nil {
 		return
 	}
@@ -251,7 +251,7 @@ func (s *db) submitIn(ctx context.Context, tx pgx.Tx, sub *Submission) error {
 	if sub == nil {
 		return nil
 	}
-	s.ask(sub.Opening)
+	s.setAsking(sub.Opening)
 	rows, err := queueAll([]*queued{{sub: *sub, span: trace.SpanContextFromContext(ctx)}}, false)
 	if err != nil {
 		return err

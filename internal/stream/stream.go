@@ -119,7 +119,7 @@ func (s *Stream) window(ctx context.Context, l *store.StreamLeader) (behind int6
 		return 0, err
 	}
 	if at.Leaf > at.Size {
-		return 0, s.keep(ctx, l, fmt.Errorf("the position %d is behind the end of the log, which has %d events: somebody has set it", at.Leaf, at.Size))
+		return 0, s.saveError(ctx, l, fmt.Errorf("the position %d is behind the end of the log, which has %d events: somebody has set it", at.Leaf, at.Size))
 	}
 	records, upTo, err := l.Next(ctx, at.Leaf, store.StreamWanted{Types: s.Config.Types, Outcomes: s.Config.Outcomes}, s.Config.batch(), windowSize)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Stream) window(ctx context.Context, l *store.StreamLeader) (behind int6
 		}
 		m, err := newMessage(r, s.Encode, s.Config.maxEvent())
 		if err != nil {
-			return 0, s.keep(ctx, l, err)
+			return 0, s.saveError(ctx, l, err)
 		}
 		messages = append(messages, m)
 	}
@@ -148,7 +148,7 @@ func (s *Stream) window(ctx context.Context, l *store.StreamLeader) (behind int6
 					return 0, err
 				}
 			}
-			return 0, s.keep(ctx, l, err)
+			return 0, s.saveError(ctx, l, err)
 		}
 	}
 	// It was taken, whatever ends now.
@@ -160,8 +160,8 @@ func (s *Stream) window(ctx context.Context, l *store.StreamLeader) (behind int6
 	return behind, nil
 }
 
-// keep keeps why a window was not taken, for "holdpoint doctor".
-func (s *Stream) keep(ctx context.Context, l *store.StreamLeader, cause error) error {
+// saveError keeps why a window was not taken, for "holdpoint doctor".
+func (s *Stream) saveError(ctx context.Context, l *store.StreamLeader, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

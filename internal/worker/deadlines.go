@@ -69,7 +69,7 @@ func (d *Deadlines) once(ctx context.Context) (wait time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	ahead := slices.IndexFunc(found, func(due store.Moment) bool { return due.In > 0 })
+	ahead := slices.IndexFunc(found, func(due store.NextLook) bool { return due.In > 0 })
 	if ahead < 0 {
 		ahead = len(found)
 	}
@@ -87,7 +87,7 @@ func (d *Deadlines) once(ctx context.Context) (wait time.Duration, err error) {
 
 // settle settles several at once. The error is the last one; the others are settled all
 // the same.
-func (d *Deadlines) settle(ctx context.Context, due []store.Moment) (err error) {
+func (d *Deadlines) settle(ctx context.Context, due []store.NextLook) (err error) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	slots := make(chan struct{}, dueParallel)

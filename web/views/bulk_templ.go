@@ -650,13 +650,13 @@ func bulkSame(v Bulk) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.All.Asker.Owner == "" {
+		if v.All.Requester.Owner == "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "nobody is registered as its owner")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = visible(v.All.Asker.Owner).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(v.All.Requester.Owner).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -670,7 +670,7 @@ func bulkSame(v Bulk) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = visible(v.All.Asker.Credential).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(v.All.Requester.Credential).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -683,12 +683,12 @@ func bulkSame(v Bulk) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !v.Claims && v.All.Asker.ByClaim != "" {
+		if !v.Claims && v.All.Requester.ByClaim != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<p class=\"blocked\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = visible(v.All.Asker.ByClaim).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(v.All.Requester.ByClaim).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -46,13 +46,13 @@ type FollowUp struct {
 	Lease time.Time
 	// Remarks are what people have found out or said since.
 	Remarks []Moment
-	// ReviewOwed says that somebody has to look at it afterwards.
-	ReviewOwed bool
+	// AwaitsReview says that somebody has to look at it afterwards.
+	AwaitsReview bool
 }
 
 // Empty reports whether there is nothing to say.
 func (a FollowUp) Empty() bool {
-	return a.Successor == "" && a.Lease.IsZero() && len(a.Remarks) == 0 && !a.ReviewOwed
+	return a.Successor == "" && a.Lease.IsZero() && len(a.Remarks) == 0 && !a.AwaitsReview
 }
 
 // Actions are what the person may do beside deciding.
@@ -116,14 +116,14 @@ type OpenTasks struct {
 	AnswerURL string
 	// Question is a reviewer's question that the person can answer, nil for none.
 	Question *Question
-	// Reconcile asks what became of the call; Afterwards to look at what somebody
+	// Reconcile asks what became of the call; BreakGlassReview to look at what somebody
 	// broke the glass for.
-	Reconcile, Afterwards bool
+	Reconcile, BreakGlassReview bool
 }
 
 // Any reports whether something is asked.
 func (a OpenTasks) Any() bool {
-	return a.StepUp != nil || a.Ticket != nil || a.NoTracker != "" || a.AnswerURL != "" || a.Question != nil || a.Reconcile || a.Afterwards
+	return a.StepUp != nil || a.Ticket != nil || a.NoTracker != "" || a.AnswerURL != "" || a.Question != nil || a.Reconcile || a.BreakGlassReview
 }
 
 // Mode tells a script whether a new rendering asks the same.
@@ -144,7 +144,7 @@ func (a OpenTasks) Mode() string {
 	if a.Question != nil {
 		mode += "q" + a.Question.Number
 	}
-	return mode + strconv.FormatBool(a.Reconcile) + strconv.FormatBool(a.Afterwards)
+	return mode + strconv.FormatBool(a.Reconcile) + strconv.FormatBool(a.BreakGlassReview)
 }
 
 // StepUp asks the person who answers for the call to prove who they are.

@@ -273,9 +273,9 @@ func decide(v Approval) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var14 string
-			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(v.Kept.text("votes", "comment"))
+			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(v.Drafts.text("votes", "comment"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decide.templ`, Line: 33, Col: 197}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decide.templ`, Line: 33, Col: 199}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 			if templ_7745c5c3_Err != nil {
@@ -285,13 +285,13 @@ func decide(v Approval) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if written := v.Kept.Of("votes", "digest"); written != "" && written != v.Digest {
+			if written := v.Drafts.Of("votes", "digest"); written != "" && written != v.Digest {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<p class=\"note\" role=\"status\" data-testid=\"written-before\">The arguments have changed since you wrote this. Read them again before you decide.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = draftNote(v.PersonID, v.Kept.Has("votes") && v.Decide.Failure == "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = draftNote(v.PersonID, v.Drafts.Has("votes") && v.Decide.Failure == "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -432,7 +432,7 @@ func decide(v Approval) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if k.Value == v.Kept.Of("votes", "kind") {
+				if k.Value == v.Drafts.Of("votes", "kind") {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, " selected")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -445,7 +445,7 @@ func decide(v Approval) templ.Component {
 				var templ_7745c5c3_Var18 string
 				templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(k.Label)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `decide.templ`, Line: 88, Col: 95}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `decide.templ`, Line: 88, Col: 97}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 				if templ_7745c5c3_Err != nil {
@@ -1171,7 +1171,7 @@ func provedUntil(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return stamp(t)
+	return formatTime(t)
 }
 
 var _ = templruntime.GeneratedTemplate

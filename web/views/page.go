@@ -127,7 +127,7 @@ type Approval struct {
 
 	// Stakes says what the call does, and Sum what else to know of it at once.
 	Stakes Stakes
-	Sum    Sum
+	Sum    CallSummary
 	// Environment is the one by whose rules it was judged.
 	Environment string
 
@@ -197,12 +197,12 @@ type Approval struct {
 	Voted bool
 	Next  *NextCall
 
-	// Kept is what the person has written and not sent.
-	Kept Kept
+	// Drafts is what the person has written and not sent.
+	Drafts Drafts
 	// Apart says that one of the forms is on a page of its own.
 	Apart bool
 
-	Asker      Asker
+	Requester  Requester
 	Statements AgentStatements
 	Decide     Decide
 	// ProvedUntil is until when the person counts as having just proved who they are,
@@ -300,8 +300,8 @@ type Secrets struct {
 // Cut reports whether not everything is shown.
 func (a Arguments) Cut() bool { return a.MoreLines > 0 || a.MoreRunes > 0 }
 
-// Asker is who proposed the call, as registered.
-type Asker struct {
+// Requester is who proposed the call, as registered.
+type Requester struct {
 	Agent, AgentID, Owner, Credential string
 	// Author is who has written a change of the rules, or that nobody knows; "" for a call.
 	Author string

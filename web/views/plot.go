@@ -70,8 +70,8 @@ type barPart struct {
 	x, w  float64
 }
 
-// drawn are the parts of a bar side by side.
-func (b Bar) drawn() []barPart {
+// parts are the parts of a bar side by side.
+func (b Bar) parts() []barPart {
 	var parts []barPart
 	x := 0.0
 	for i, share := range b.Parts {
@@ -142,10 +142,10 @@ func (c Columns) y(height float64) float64 {
 	return plotTop + plotHeight - plotHeight*height/c.top()
 }
 
-// pitch is how wide a column is with the space beside it.
-func (c Columns) pitch() float64 { return (plotWidth - plotLeft) / float64(max(len(c.Days), 1)) }
+// columnWidth is how wide a column is with the space beside it.
+func (c Columns) columnWidth() float64 { return (plotWidth - plotLeft) / float64(max(len(c.Days), 1)) }
 
-func (c Columns) x(i int) float64 { return plotLeft + c.pitch()*(float64(i)+0.5) }
+func (c Columns) x(i int) float64 { return plotLeft + c.columnWidth()*(float64(i)+0.5) }
 
 // path is a line from point to point. Where a day has no figure, the line has a gap.
 func (c Columns) path(line []float64) string {

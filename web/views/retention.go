@@ -56,8 +56,8 @@ type DueRow struct {
 	EndedAt              time.Time
 	// At is when it is erased by age; zero for never.
 	At time.Time
-	// Kept says what keeps it even then, or "".
-	Kept string
+	// NotErasable says what keeps it even then, or "".
+	NotErasable string
 }
 
 func holdKinds() []Option {

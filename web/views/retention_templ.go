@@ -340,15 +340,15 @@ func ErasuresPage(v Erasures) templ.Component {
 							return templ_7745c5c3_Err
 						}
 					}
-					if d.Kept != "" {
+					if d.NotErasable != "" {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<span class=\"meta\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var11 string
-						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(d.Kept)
+						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(d.NotErasable)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `retention.templ`, Line: 91, Col: 38}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `retention.templ`, Line: 91, Col: 45}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 						if templ_7745c5c3_Err != nil {

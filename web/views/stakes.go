@@ -21,9 +21,9 @@ type Stakes struct {
 // There reports whether there is a sentence.
 func (s Stakes) There() bool { return len(s.Parts) > 0 }
 
-// Sum is what else to know of a call before reading on, beside its sentence. It
+// CallSummary is what else to know of a call before reading on, beside its sentence. It
 // changes as time goes on and as others decide.
-type Sum struct {
+type CallSummary struct {
 	Amount string // of money, or ""
 	// Environment is where the call runs, Named whether the call says so itself, and
 	// Judged the one by whose rules it was judged, where that is another; else "".
@@ -86,9 +86,9 @@ func originWords(s Stakes) string {
 	return "No sentence is written for this tool: these are its name and some of its arguments. What counts are the exact ones below."
 }
 
-// unsaid tells the arguments that are not in a sentence. Names are the agent's: what is
+// otherArguments tells the arguments that are not in a sentence. Names are the agent's: what is
 // no plain one is marked like a value.
-func unsaid(s stakes.Sentence) templ.Component {
+func otherArguments(s stakes.Sentence) templ.Component {
 	if len(s.Unsaid) == 0 {
 		return templ.NopComponent
 	}

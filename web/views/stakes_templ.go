@@ -76,7 +76,7 @@ func atStake(s Stakes) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = unsaid(s.Sentence).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = otherArguments(s.Sentence).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

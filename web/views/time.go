@@ -60,4 +60,4 @@ func ClockSeconds(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04
 // Day writes a day, as Clock does.
 func Day(t time.Time) string { return t.UTC().Format("2 Jan 2006") }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

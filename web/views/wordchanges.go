@@ -64,11 +64,11 @@ func (c *Compared) mark(before, after *Code, was, is []word) {
 		*c -= Compared(cells)
 		common(a, b)
 	}
-	if !slices.ContainsFunc(was, func(w word) bool { return !w.differs && w.says() }) {
+	if !slices.ContainsFunc(was, func(w word) bool { return !w.differs && w.hasText() }) {
 		return
 	}
-	bridge(was)
-	bridge(is)
+	markBlanks(was)
+	markBlanks(is)
 	write(before, was)
 	write(after, is)
 }
@@ -81,8 +81,8 @@ type word struct {
 	differs    bool
 }
 
-// says reports whether a word has a letter or a digit.
-func (w word) says() bool {
+// hasText reports whether a word has a letter or a digit.
+func (w word) hasText() bool {
 	return strings.ContainsFunc(w.text, inWord)
 }
 
@@ -141,8 +141,8 @@ func common(a, b []word) {
 	}
 }
 
-// bridge marks blanks between two words that differ.
-func bridge(words []word) {
+// markBlanks marks blanks between two words that differ.
+func markBlanks(words []word) {
 	for i := 1; i+1 < len(words); i++ {
 		if strings.TrimSpace(words[i].text) == "" && words[i-1].differs && words[i+1].differs {
 			words[i].differs = true

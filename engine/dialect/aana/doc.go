@@ -1,7 +1,7 @@
 // Package aana is the Agent Action Contract v1 (AANA): it reads the event that an
 // agent's runtime sends before a tool call, judges it, and words the answer.
 //
-//	canon.Value ─ Parse ─→ Event ─ Judge ─→ Result ─ Opinion ──→ engine.Evaluate
+//	canon.Value ─ Parse ─→ Event ─ Judge ─→ Result ─ CheckResult ─→ engine.Evaluate
 //	                 │                        │                        │
 //	                 └─ errors ─ Invalid ─────┤      engine.Decision ──┘
 //	                                          └─ Envelope ─→ what the agent gets

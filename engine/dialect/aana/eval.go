@@ -28,6 +28,6 @@ func Eval(input []byte, now time.Time) Verdict {
 	} else {
 		result = event.Judge(now)
 	}
-	decision := engine.Evaluate(engine.Call{Dialect: "aana"}, "", func(engine.Call) engine.Opinion { return result.Opinion() })
+	decision := engine.Evaluate(engine.Call{Dialect: "aana"}, "", func(engine.Call) engine.CheckResult { return result.CheckResult() })
 	return Verdict{Route: result.Route, Executes: result.Executes, Envelope: result.Envelope(decision)}
 }

@@ -93,12 +93,12 @@ func checkResult(tb interface{ Fatalf(string, ...any) }, r aana.Result) {
 			tb.Fatalf("hard blocker %s has no finding that stops the call", code)
 		}
 	}
-	d := engine.Evaluate(engine.Call{}, "", func(engine.Call) engine.Opinion { return r.Opinion() })
+	d := engine.Evaluate(engine.Call{}, "", func(engine.Call) engine.CheckResult { return r.CheckResult() })
 	if d.Route != r.Route {
 		tb.Fatalf("evaluated alone the route is %s, want %s", d.Route, r.Route)
 	}
-	if want := len(r.Opinion().Requirements); len(d.Requirements) != want || (want == 1) != r.Route.Waits() {
-		tb.Fatalf("route %s has requirements %+v, evaluated %+v", r.Route, r.Opinion().Requirements, d.Requirements)
+	if want := len(r.CheckResult().Requirements); len(d.Requirements) != want || (want == 1) != r.Route.Waits() {
+		tb.Fatalf("route %s has requirements %+v, evaluated %+v", r.Route, r.CheckResult().Requirements, d.Requirements)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestApprovedCallPassesItsRecheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, _ := drawnEvent(t)
 		evaluate := func(e aana.Event) engine.Decision {
-			return engine.Evaluate(engine.Call{}, "", func(engine.Call) engine.Opinion { return e.Judge(now).Opinion() })
+			return engine.Evaluate(engine.Call{}, "", func(engine.Call) engine.CheckResult { return e.Judge(now).CheckResult() })
 		}
 		first := evaluate(e)
 		if !first.Route.Waits() {
@@ -195,8 +195,8 @@ func TestAnswersHoldNoArgumentValue(t *testing.T) {
 		e.Arguments = read(t, fmt.Sprintf(`{"note":`+nested+`,"email":2}`, canary))
 		r := e.Judge(now)
 		other := engine.Finding{Source: "policy", Code: "other_check", Route: rapid.SampledFrom(drawnRoutes).Draw(t, "other")}
-		d := engine.Evaluate(engine.Call{}, "", func(engine.Call) engine.Opinion { return r.Opinion() },
-			func(engine.Call) engine.Opinion { return engine.Opinion{Findings: []engine.Finding{other}} })
+		d := engine.Evaluate(engine.Call{}, "", func(engine.Call) engine.CheckResult { return r.CheckResult() },
+			func(engine.Call) engine.CheckResult { return engine.CheckResult{Findings: []engine.Finding{other}} })
 		envelope := r.Envelope(d)
 		checkEnvelope(t, r, d, envelope)
 		for _, answer := range []any{envelope, envelope.Brief(), r.Findings, r} {

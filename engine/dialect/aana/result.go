@@ -65,15 +65,15 @@ func refused(errs []ValidationError) Result {
 // ArgumentKeys of the package. They are nil for an event that could not be read.
 func (r Result) ArgumentKeys() []string { return r.echo.argumentKeys }
 
-// Opinion is the result as one check of engine.Evaluate. What AANA
+// CheckResult is the result as one check of engine.Evaluate. What AANA
 // would ask about needs an answer; what it defers needs one reviewer.
-func (r Result) Opinion() engine.Opinion {
+func (r Result) CheckResult() engine.CheckResult {
 	return opinion(slices.Clone(r.Findings))
 }
 
 // Joined is the findings of several judgements of one call by the contract as one
 // opinion: each once, and what the strictest of them asks for.
-func Joined(judged ...[]engine.Finding) engine.Opinion {
+func Joined(judged ...[]engine.Finding) engine.CheckResult {
 	var all []engine.Finding
 	for _, findings := range judged {
 		for _, f := range findings {
@@ -85,8 +85,8 @@ func Joined(judged ...[]engine.Finding) engine.Opinion {
 	return opinion(all)
 }
 
-func opinion(findings []engine.Finding) engine.Opinion {
-	o, route := engine.Opinion{Findings: findings}, engine.Accept
+func opinion(findings []engine.Finding) engine.CheckResult {
+	o, route := engine.CheckResult{Findings: findings}, engine.Accept
 	for _, f := range findings {
 		route = route.Stricter(f.Route)
 	}

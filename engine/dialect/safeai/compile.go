@@ -103,11 +103,11 @@ func (c *compiler) contract(n source.Node, tool, path string) *contract {
 		case fieldsKey:
 			out.fields = c.fields(m.Node, at)
 		case maskKey:
-			out.maskResponse = c.truth(m.Node, at)
+			out.maskResponse = c.boolean(m.Node, at)
 		case requestFieldsKey:
 			out.requestFields, out.boundsFields = c.fields(m.Node, at), m.Value.Kind() == canon.ArrayKind
 		case approvalKey:
-			out.approval = c.truth(m.Node, at)
+			out.approval = c.boolean(m.Node, at)
 		default:
 			c.add(m.Key, at, UnknownKey, source.Quote(m.Name)+" is no key of a contract", "the keys are "+tagsKey+", "+requestFieldsKey+", "+fieldsKey+", "+maskKey+" and "+approvalKey)
 		}

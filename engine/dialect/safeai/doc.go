@@ -2,7 +2,7 @@
 // be given, and which fields of its answers an agent may see.
 //
 //	file ── Load ──┬─→ Set ─┬─ ValidateRequest, InterceptRequest, InterceptResponse ─→ what SafeAI answers
-//	value ─ Parse ─┘        └─ Opinion ─→ engine.Evaluate
+//	value ─ Parse ─┘        └─ Check ─→ engine.Evaluate
 //
 // Everything is denied that is not declared: a tool without a contract may be
 // given nothing and answer nothing. A Set never changes after Load. The package

@@ -24,7 +24,7 @@ func (s *Set) ValidateRequest(tool string, dataTags []string) Validation {
 		return Validation{}
 	}
 	reason := ""
-	if tag, ok := c.uncovered(dataTags); ok {
+	if tag, ok := c.firstUncovered(dataTags); ok {
 		reason = reasonFor(tag, c.tool)
 		return Validation{Reason: &reason}
 	}
@@ -35,8 +35,8 @@ func reasonFor(tag, tool string) string {
 	return "Tag '" + tag + "' not in allowed_request_tags for " + tool
 }
 
-// uncovered is the normal form of the first tag that the contract does not cover.
-func (c *contract) uncovered(tags []string) (string, bool) {
+// firstUncovered is the normal form of the first tag that the contract does not cover.
+func (c *contract) firstUncovered(tags []string) (string, bool) {
 	for _, raw := range tags {
 		if tag := normal(raw); tag != "" && !c.accepts(tag) {
 			return tag, true

@@ -159,9 +159,9 @@ func (c *compiler) alphaEffects(n source.Node, path string) (approval bool) {
 		at := step(path, m.Name)
 		switch m.Name {
 		case "reversible":
-			c.truth(m.Node, at)
+			c.boolean(m.Node, at)
 		case approvalKey:
-			approval = c.truth(m.Node, at)
+			approval = c.boolean(m.Node, at)
 		case "description":
 			c.text(m.Node, at)
 		default:
@@ -179,7 +179,7 @@ func (c *compiler) text(n source.Node, path string) string {
 	return n.Value.Str()
 }
 
-func (c *compiler) truth(n source.Node, path string) bool {
+func (c *compiler) boolean(n source.Node, path string) bool {
 	if n.Value.Kind() != canon.BoolKind {
 		c.wrongType(n, path, "true or false")
 	}

@@ -61,8 +61,8 @@ func TestSafeAIsOwnFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := tt.set.Opinion(engine.Call{Tool: tt.tool}, args, nil, detector)
-		d := engine.Evaluate(engine.Call{Tool: tt.tool}, "", func(engine.Call) engine.Opinion { return o })
+		o := tt.set.Check(engine.Call{Tool: tt.tool}, args, nil, detector)
+		d := engine.Evaluate(engine.Call{Tool: tt.tool}, "", func(engine.Call) engine.CheckResult { return o })
 		if d.Route != tt.route || (d.Route == engine.Defer) != (len(d.Requirements) == 1) {
 			t.Errorf("%s: got %+v", tt.name, d)
 		}

@@ -158,7 +158,7 @@ func (f *fields) depth(to **int) reader {
 	}
 }
 
-func (f *fields) truth(to **bool) reader {
+func (f *fields) boolean(to **bool) reader {
 	return func(path string, v canon.Value) {
 		if v.Kind() != canon.BoolKind {
 			f.fail(path, "It has to be true or false.")
@@ -230,7 +230,7 @@ func (f *fields) identity(to **ToolIdentity) reader {
 			{"manifest_hash", 0, f.text(&t.ManifestHash)},
 			{"permissions_required", 0, f.list(&t.PermissionsRequired)},
 			{"data_access", 0, f.list(&t.DataAccess)},
-			{"verified", 0, f.truth(&t.Verified)},
+			{"verified", 0, f.boolean(&t.Verified)},
 		})
 		*to = &t
 	}

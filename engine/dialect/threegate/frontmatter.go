@@ -45,8 +45,8 @@ func (n *node) plain() (string, bool) {
 
 func blankText(s string) bool { return strings.TrimSpace(s) == "" }
 
-// front applies F4 to F13.
-func (c *checker) front() {
+// checkFrontMatter applies F4 to F13.
+func (c *checker) checkFrontMatter() {
 	for _, key := range keys {
 		approval := key == "approved_by" || key == "approved_utc"
 		if c.complete && c.root.get(key) == nil && key != optionalKey && (!c.draft || !approval) {

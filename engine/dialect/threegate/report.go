@@ -77,7 +77,7 @@ func examine(document []byte, now time.Time, draft bool) *checker {
 	}
 	if c.root != nil {
 		c.hiddenInScalars(c.root)
-		c.front()
+		c.checkFrontMatter()
 		c.approval()
 		c.limits()
 		c.network()

@@ -153,7 +153,7 @@ func pushText(n Notification, sentence string) ([]byte, error) {
 	default:
 	}
 	if n.Kind.Traits().Waits && !n.Deadline.IsZero() {
-		t.Until = stamp(n.Deadline)
+		t.Until = formatTime(n.Deadline)
 	}
 	if sentence != "" {
 		t.Body = visible(sentence, maxSentence)

@@ -161,7 +161,7 @@ func webhookBody(n Notification) ([]byte, error) {
 	if err := n.Check(); err != nil {
 		return nil, fmt.Errorf("notice: %w", err)
 	}
-	e := envelope{Type: EventType(n.Kind), Timestamp: stamp(n.At), Data: newDatum(n)}
+	e := envelope{Type: EventType(n.Kind), Timestamp: formatTime(n.At), Data: newDatum(n)}
 	groups, more := grouped(n.Items)
 	for _, g := range groups {
 		for _, item := range g.Items {
@@ -192,12 +192,12 @@ func EventType(k engine.NotificationKind) string {
 
 func newDatum(n Notification) datum {
 	d := datum{
-		ID: n.ID, Kind: n.Kind, At: stamp(n.At), ApprovalID: n.ApprovalID, Tool: n.Tool, Agent: n.Agent,
+		ID: n.ID, Kind: n.Kind, At: formatTime(n.At), ApprovalID: n.ApprovalID, Tool: n.Tool, Agent: n.Agent,
 		Environment: n.Environment, Reason: n.Reason, Status: n.Status, Outcome: n.Outcome, Stage: n.Stage, Link: n.Link, Self: n.Self,
 		Message: n.Message,
 	}
 	if !n.Deadline.IsZero() {
-		d.Deadline = stamp(n.Deadline)
+		d.Deadline = formatTime(n.Deadline)
 	}
 	for _, f := range []struct {
 		name  string
@@ -227,7 +227,7 @@ func newDatum(n Notification) datum {
 	return d
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // asciiJSON writes every character beyond ASCII as an escape, which means the
 // same.

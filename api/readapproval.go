@@ -107,7 +107,7 @@ const (
 )
 
 func (a approvalDoor) ownApprovals(c *call) error {
-	var own gate.Own
+	var own gate.OwnFilter
 	limit, cursor, status := ownPage, "", ""
 	read := parameters{
 		"status":    oneOf(&status, string(approval.Pending), string(approval.Approved), string(approval.Denied), string(approval.Expired), string(approval.Cancelled)),

@@ -10,12 +10,12 @@ import (
 	"holdpoint/web/views"
 )
 
-// sumOf is what to know of a call beside its sentence, before reading on: v is the
+// callSummary is what to know of a call beside its sentence, before reading on: v is the
 // rest of its card.
-func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
+func callSummary(c gate.Card, p engine.Person, v views.Approval) views.CallSummary {
 	a := c.Approval
 	named := c.Stakes.Environment
-	s := views.Sum{
+	s := views.CallSummary{
 		Amount: c.Stakes.Sentence.Amount, Environment: cmp.Or(named, a.Call.Environment),
 		Asked: a.Plan.OpenedAt, Alike: alikeWords(c.Alike),
 	}
@@ -25,7 +25,7 @@ func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
 	if over(a) {
 		return s
 	}
-	s.Why = whyMe(c, p, v)
+	s.Why = reasonAsked(c, p, v)
 	for _, flag := range []struct {
 		there bool
 		text  string
@@ -64,9 +64,9 @@ func sameWords(same gate.SameCall, when string) string {
 	}[same.Execution]
 }
 
-// whyMe says why a waiting call is shown to the person; "" where the form says why they
+// reasonAsked says why a waiting call is shown to the person; "" where the form says why they
 // cannot decide.
-func whyMe(c gate.Card, p engine.Person, v views.Approval) string {
+func reasonAsked(c gate.Card, p engine.Person, v views.Approval) string {
 	mine := slices.IndexFunc(c.Approval.State.Requirements, func(r approval.Progress) bool {
 		return r.Status == approval.Waiting && p.Has(r.Role)
 	})
@@ -85,7 +85,7 @@ func whyMe(c gate.Card, p engine.Person, v views.Approval) string {
 }
 
 // alikeBefore says the same of a row, in fewer words.
-func alikeBefore(n gate.Alike) string {
+func alikeBefore(n gate.DecisionCounts) string {
 	all := n.Approved + n.Denied
 	like := "Last " + views.Thousands(all) + " of this agent and tool: "
 	switch {
@@ -104,7 +104,7 @@ func alikeBefore(n gate.Alike) string {
 }
 
 // alikeWords say how calls like one were decided; "" where none was.
-func alikeWords(n gate.Alike) string {
+func alikeWords(n gate.DecisionCounts) string {
 	all := n.Approved + n.Denied
 	switch {
 	case all == 0:

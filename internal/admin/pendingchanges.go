@@ -16,8 +16,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-// HeldChange is a change that people are to approve before it is made.
-type HeldChange struct {
+// PendingChange is a change that people are to approve before it is made.
+type PendingChange struct {
 	Kind    string // one of store.ChangeKinds that store.ByEntries
 	Entries []store.Entry
 	// Before and After are what would change, as people read it.
@@ -31,11 +31,11 @@ type HeldChange struct {
 	// by itself.
 	Submit func(context.Context, store.Submission) (store.Stored, error)
 	// Once keeps the answer with the approval; nil for none.
-	Once *access.Once[Held]
+	Once *access.Once[PendingApproval]
 }
 
-// Held is the approval that a change waits for.
-type Held struct {
+// PendingApproval is the approval that a change waits for.
+type PendingApproval struct {
 	Kind       string
 	ApprovalID string
 	Needed     int
@@ -53,7 +53,7 @@ const ApprovalRequired = "approval_required"
 var cannotHold = &access.Refusal{Kind: access.Conflict, Code: ApprovalRequired, Detail: "Such changes take an approval here, and this one cannot wait for any. Nothing was changed."}
 
 // refusal says what a change waits for.
-func (h Held) refusal() error {
+func (h PendingApproval) refusal() error {
 	return &access.Refusal{
 		Kind: access.Conflict, Code: ApprovalRequired, Successor: h.ApprovalID,
 		Detail: fmt.Sprintf("%s: it waits for %d × %s, as approval %s.%s", cmp.Or(h.meanwhile, "Nothing is changed yet"), h.Needed, h.Role, h.ApprovalID, h.next),
@@ -68,24 +68,24 @@ func (r Config) guarded(ctx context.Context, by access.By, kind string) (store.G
 	return g, guarded && by.Unapproved == "", err
 }
 
-// item is a change of one thing, as people read it and as it is made.
-type item struct {
+// changeItem is a change of one thing, as people read it and as it is made.
+type changeItem struct {
 	store.Entry
 
 	// name is what it is of, in words, and was and becomes how it reads; "" for nothing.
 	name, was, becomes string
 	subjects           []string // identities of those who gain by it
-	meanwhile, next    string   // those of Held
+	meanwhile, next    string   // those of PendingApproval
 }
 
 // newItem is the change of something to what becomes says. It reads as JSON.
-func (r Config) newItem(ctx context.Context, what, id, name string, becomes any, e engine.Event) (item, error) {
+func (r Config) newItem(ctx context.Context, what, id, name string, becomes any, e engine.Event) (changeItem, error) {
 	was, err := r.Store.Rules.EntryNow(ctx, what, id)
 	if err != nil {
-		return item{}, err
+		return changeItem{}, err
 	}
 	entry, err := store.NewEntry(what, id, was, becomes, e)
-	return item{Entry: entry, name: name, was: readable(was), becomes: readable(entry.Becomes)}, err
+	return changeItem{Entry: entry, name: name, was: readable(was), becomes: readable(entry.Becomes)}, err
 }
 
 // readable is JSON on lines, "" for null.
@@ -103,15 +103,15 @@ func readable(text json.RawMessage) string {
 
 // hold has people decide about changes of a kind, or puts them beside those that ctx collects.
 // The error is never nil: it says what they wait for.
-func (r Config) hold(ctx context.Context, by access.By, kind, reason string, items ...item) error {
-	if c, collecting := ctx.Value(collecting{}).(*Collected); collecting {
-		if err := c.takes(ctx, r, kind, items...); err != nil {
+func (r Config) hold(ctx context.Context, by access.By, kind, reason string, items ...changeItem) error {
+	if c, collecting := ctx.Value(collecting{}).(*Batch); collecting {
+		if err := c.check(ctx, r, kind, items...); err != nil {
 			return err
 		}
 		c.add(kind, items...)
 		return &collected{kind}
 	}
-	held, err := r.open(ctx, by, HeldChange{Kind: kind, Reason: cmp.Or(reason, by.Reason)}, items)
+	held, err := r.open(ctx, by, PendingChange{Kind: kind, Reason: cmp.Or(reason, by.Reason)}, items)
 	if err != nil {
 		return err
 	}
@@ -120,12 +120,12 @@ func (r Config) hold(ctx context.Context, by access.By, kind, reason string, ite
 }
 
 // open has people decide about a change of the items.
-func (r Config) open(ctx context.Context, by access.By, h HeldChange, items []item) (Held, error) {
+func (r Config) open(ctx context.Context, by access.By, h PendingChange, items []changeItem) (PendingApproval, error) {
 	if r.Hold == nil {
-		return Held{}, cannotHold
+		return PendingApproval{}, cannotHold
 	}
 	if len(h.Reason) > access.MaxReason {
-		return Held{}, &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(h.Reason), access.MaxReason)}
+		return PendingApproval{}, &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(h.Reason), access.MaxReason)}
 	}
 	if strings.TrimSpace(h.Reason) == "" {
 		h.Reason = "none was given"
@@ -151,9 +151,9 @@ func block(name, text string) string {
 	return name + ":" + text + "\n"
 }
 
-// Collected gathers changes that have to be approved, so that people decide about them
+// Batch gathers changes that have to be approved, so that people decide about them
 // together. Nobody is asked again what they are asked already, or what they have denied.
-type Collected struct {
+type Batch struct {
 	// Again has people asked again about what they were asked before and did not approve.
 	Again bool
 
@@ -165,16 +165,18 @@ type Collected struct {
 // the refusal names as successor, and did not approve.
 const AskedBefore = "asked_before"
 
-// Waits is the error of a change that waits for its approval already.
-type Waits struct{ ApprovalID string }
+// AlreadyPending is the error of a change that waits for its approval already.
+type AlreadyPending struct{ ApprovalID string }
 
 // Error says as what it waits.
-func (w *Waits) Error() string { return "it waits for its approval already, as " + w.ApprovalID }
+func (w *AlreadyPending) Error() string {
+	return "it waits for its approval already, as " + w.ApprovalID
+}
 
-// takes refuses a second change of one thing: what it would be a change of is not there yet. It
+// check refuses a second change of one thing: what it would be a change of is not there yet. It
 // returns *Waits for what waits already, and refuses what was denied.
-func (c *Collected) takes(ctx context.Context, r Config, kind string, items ...item) error {
-	if err := c.apart(items); err != nil {
+func (c *Batch) check(ctx context.Context, r Config, kind string, items ...changeItem) error {
+	if err := c.checkUnique(items); err != nil {
 		return err
 	}
 	before, known := c.proposed[kind]
@@ -199,7 +201,7 @@ func (c *Collected) takes(ctx context.Context, r Config, kind string, items ...i
 				return err
 			case !same || p.Execution == approval.Succeeded || p.Status == approval.Cancelled: // withdrawn: that is no answer of people
 			case p.Status == approval.Pending || p.Status == approval.Approved && p.Execution != approval.Failed:
-				return &Waits{p.ApprovalID}
+				return &AlreadyPending{p.ApprovalID}
 			case !c.Again:
 				return &access.Refusal{
 					Kind: access.Conflict, Code: AskedBefore, Successor: p.ApprovalID,
@@ -219,10 +221,10 @@ func ended(p store.ProposedEntry) string {
 	return string(p.Status)
 }
 
-func (c *Collected) apart(items []item) error {
+func (c *Batch) checkUnique(items []changeItem) error {
 	for _, k := range c.items {
 		for _, i := range k.items {
-			if slices.ContainsFunc(items, func(other item) bool { return other.What == i.What && other.ID == i.ID }) {
+			if slices.ContainsFunc(items, func(other changeItem) bool { return other.What == i.What && other.ID == i.ID }) {
 				return &access.Refusal{Kind: access.Conflict, Code: ApprovalRequired, Detail: "Another change of " + i.name + " waits for its approval first. Apply this one again once that is approved."}
 			}
 		}
@@ -230,13 +232,13 @@ func (c *Collected) apart(items []item) error {
 	return nil
 }
 
-func (c *Collected) add(kind string, items ...item) {
+func (c *Batch) add(kind string, items ...changeItem) {
 	c.items = append(c.items, keptItem{kind, items})
 }
 
 type keptItem struct {
 	kind  string
-	items []item
+	items []changeItem
 }
 
 type collecting struct{}
@@ -259,18 +261,18 @@ func WasCollected(err error) (kind string, ok bool) {
 }
 
 // Collect has changes under ctx that take an approval gathered, and not proposed one by one.
-// again is Collected.Again.
-func Collect(ctx context.Context, again bool) (context.Context, *Collected) {
-	c := &Collected{Again: again}
+// again is Batch.Again.
+func Collect(ctx context.Context, again bool) (context.Context, *Batch) {
+	c := &Batch{Again: again}
 	return context.WithValue(ctx, collecting{}, c), c
 }
 
 // Propose has people decide about what was gathered, one approval for each kind, in the order of
 // store.ChangeKinds.
-func (r Changes) Propose(ctx context.Context, by access.By, c *Collected, reason string) ([]Held, error) {
-	var all []Held
+func (r Changes) Propose(ctx context.Context, by access.By, c *Batch, reason string) ([]PendingApproval, error) {
+	var all []PendingApproval
 	for _, kind := range store.ChangeKinds() {
-		var items []item
+		var items []changeItem
 		for _, k := range c.items {
 			if k.kind == kind {
 				items = append(items, k.items...)
@@ -279,7 +281,7 @@ func (r Changes) Propose(ctx context.Context, by access.By, c *Collected, reason
 		if len(items) == 0 {
 			continue
 		}
-		held, err := r.open(ctx, by, HeldChange{Kind: kind, Reason: reason}, items)
+		held, err := r.open(ctx, by, PendingChange{Kind: kind, Reason: reason}, items)
 		if err != nil {
 			return all, err
 		}
@@ -290,7 +292,7 @@ func (r Changes) Propose(ctx context.Context, by access.By, c *Collected, reason
 }
 
 // rolesItem is the change of what roles somebody has. It reads with a role a line.
-func (r Config) rolesItem(by access.By, p engine.Person, was, becomes []string) (item, error) {
+func (r Config) rolesItem(by access.By, p engine.Person, was, becomes []string) (changeItem, error) {
 	was, becomes = uniqueRoles(was), uniqueRoles(becomes)
 	e := changed(by, "USER_ROLES_CHANGED", "A person’s roles were changed.", p.ID, roleChange(p.ID, was, becomes))
 	entry, err := store.NewEntry(store.PersonEntry, p.ID, append([]string{}, was...), append([]string{}, becomes...), e)
@@ -300,11 +302,11 @@ func (r Config) rolesItem(by access.By, p engine.Person, was, becomes []string) 
 		}
 		return "\n  " + strings.Join(roles, "\n  ")
 	}
-	return item{Entry: entry, name: p.Name + " <" + p.Email + ">", was: lines(was), becomes: lines(becomes), subjects: []string{p.Identity}}, err
+	return changeItem{Entry: entry, name: p.Name + " <" + p.Email + ">", was: lines(was), becomes: lines(becomes), subjects: []string{p.Identity}}, err
 }
 
-// gains are the roles of becomes that was does not have.
-func gains(was, becomes []string) (more []string) {
+// addedRoles are the roles of becomes that was does not have.
+func addedRoles(was, becomes []string) (more []string) {
 	for _, role := range becomes {
 		if !slices.Contains(was, role) {
 			more = append(more, role)

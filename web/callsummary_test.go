@@ -14,7 +14,7 @@ import (
 func TestWhatIsAtStake(t *testing.T) {
 	c := start(t, nil)
 	c.m.add("apr_1", "deploy_service", `{"service":"check<b>out","version":"v2","environment":"prod","note":"x\u202e"}`, func(card *gate.Card) {
-		card.Stakes.Environment, card.FirstTime, card.Compared, card.Alike = "prod", []string{"service"}, 23, gate.Alike{Approved: 12, Denied: 3}
+		card.Stakes.Environment, card.FirstTime, card.Compared, card.Alike = "prod", []string{"service"}, 23, gate.DecisionCounts{Approved: 12, Denied: 3}
 	})
 	c.m.add("apr_3", "deploy_service", `{"service":"x","version":"v2","environment":"prod","note":1,"None of it matters. This call was checked by the CFO":2,"<b>":3,"a":4,"b":5,"c":6,"d":7}`, nil)
 	c.m.add("apr_2", "frobnicate", `{"n":1}`, nil)
@@ -44,7 +44,7 @@ func TestWhatIsAtStake(t *testing.T) {
 }
 
 func TestAlikeWords(t *testing.T) {
-	for n, want := range map[gate.Alike]string{
+	for n, want := range map[gate.DecisionCounts]string{
 		{}: "", {Approved: 1}: "the only one before was approved", {Denied: 1}: "the only one before was denied",
 		{Approved: 15}: "all of the last 15 were approved", {Denied: 2}: "all of the last 2 were denied", {Approved: 1, Denied: 2}: "1 of the last 3 were approved",
 	} {

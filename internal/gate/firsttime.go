@@ -13,8 +13,8 @@ import (
 // What a list knows of former calls: for how long, and of how many tools. A card always looks
 // anew.
 const (
-	unusualFor = 10 * time.Second
-	maxKnown   = 1000
+	formerTargetsFor = 10 * time.Second
+	maxKnown         = 1000
 )
 
 // formerTargets is what the last approved calls of a tool have named, as hashes: a list needs
@@ -36,7 +36,7 @@ func (f *formerTools) of(tool string, now time.Time) (formerTargets, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t, there := f.tools[tool]
-	return t, there && now.Sub(t.at) < unusualFor && !now.Before(t.at)
+	return t, there && now.Sub(t.at) < formerTargetsFor && !now.Before(t.at)
 }
 
 // keep makes of texts what is kept of them.
@@ -62,9 +62,9 @@ var placedSeed = maphash.MakeSeed()
 // hashOf is what a target is among what is known of a tool's former calls.
 func (f *formerTools) hashOf(t stakes.Target) uint64 { return f.hash(placedText{t.Place, t.Value}) }
 
-// unusual says of a call of a list whom it names for the first time, and whether its amount is
+// compare says of a call of a list whom it names for the first time, and whether its amount is
 // larger than those before.
-func (f *formerTools) unusual(t formerTargets, s stakes.Sentence) (first []string, larger bool) {
+func (f *formerTools) compare(t formerTargets, s stakes.Sentence) (first []string, larger bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, target := range s.Targets {
@@ -95,9 +95,9 @@ func (g *Queries) formerOf(ctx context.Context, tool string, none map[string]boo
 	return g.targets.keep(tool, texts, now), true
 }
 
-// addUnusual says of what waits what is unusual in it. What was told of it stays as it was
+// addFirstTimes says of what waits what is unusual in it. What was told of it stays as it was
 // where former calls cannot be read.
-func (g *Queries) addUnusual(ctx context.Context, listed []approval.Approval, told map[string]Stakes, now time.Time) {
+func (g *Queries) addFirstTimes(ctx context.Context, listed []approval.Approval, told map[string]Stakes, now time.Time) {
 	none := map[string]bool{}
 	for _, a := range listed {
 		s, there := told[a.ID]
@@ -108,7 +108,7 @@ func (g *Queries) addUnusual(ctx context.Context, listed []approval.Approval, to
 		if !known {
 			continue
 		}
-		s.FirstTime, s.Larger = g.targets.unusual(former, s.Sentence)
+		s.FirstTime, s.Larger = g.targets.compare(former, s.Sentence)
 		told[a.ID] = s
 	}
 }

@@ -118,8 +118,8 @@ func answering(kind string) (json.RawMessage, error) {
 	return schema, nil
 }
 
-// offers are the tools, with the schemas of their answers.
-func offers() ([]offer, error) {
+// toolDefinitions are the tools, with the schemas of their answers.
+func toolDefinitions() ([]toolDefinition, error) {
 	list, err := describedOffers()
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func offers() ([]offer, error) {
 	return list, nil
 }
 
-func describedOffers() ([]offer, error) {
+func describedOffers() ([]toolDefinition, error) {
 	event, err := schemas.FS.ReadFile(schemas.AgentActionContractV1)
 	if err != nil {
 		return nil, fmt.Errorf("read the schema of events: %w", err)
@@ -161,7 +161,7 @@ func describedOffers() ([]offer, error) {
 		"outcome": {"enum": ["succeeded", "failed", "unknown"]},
 		"duration_ms": {"type": "integer", "minimum": 0},
 		"output": {"description": "What the tool answered. It is looked at and not kept."}}}`, id)
-	return []offer{
+	return []toolDefinition{
 		{&sdk.Tool{
 			Name: preToolCheckTool, Title: "May this tool call run?", Description: preToolCheckDoc, InputSchema: json.RawMessage(event),
 			// It adds to the audit log and may ask people.

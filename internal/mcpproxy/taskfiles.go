@@ -17,7 +17,7 @@ import (
 	"holdpoint/engine/canon"
 )
 
-// keptTasks says of tasks, in a file each, which approval they wait for, so that a host
+// taskFiles says of tasks, in a file each, which approval they wait for, so that a host
 // finds one by its id also when the proxy was started anew:
 //
 //	proposed ─► the file, on the disk ─► the host is told the task's id ─► waits ─┬─► the file's name says that it begins ─► redeems, runs
@@ -29,13 +29,13 @@ import (
 // whichever is first, by the name of the file. It goes when the task is cancelled, or its
 // time is over; it has no result. It is sealed under the agent's key: who has that may have
 // the call anyway.
-type keptTasks struct {
+type taskFiles struct {
 	dir  string
 	seal cipher.AEAD
 }
 
-// keptTask is what is in the file of a task.
-type keptTask struct {
+// storedTask is what is in the file of a task.
+type storedTask struct {
 	Approval string          `json:"approval"` // "" for a call that was accepted without one, and may have run
 	Name     string          `json:"name"`     // the call's, of the tool as it was described
 	Params   json.RawMessage `json:"params"`
@@ -43,8 +43,8 @@ type keptTask struct {
 	TTL      time.Duration   `json:"ttl"`
 }
 
-// keepTasks keeps the tasks of an agent's key in a directory.
-func keepTasks(dir, key string) (*keptTasks, error) {
+// openTaskFiles keeps the tasks of an agent's key in a directory.
+func openTaskFiles(dir, key string) (*taskFiles, error) {
 	sum := hmac.New(sha256.New, []byte(key))
 	sum.Write([]byte("tasks of holdpoint mcp-proxy"))
 	block, err := aes.NewCipher(sum.Sum(nil))
@@ -58,13 +58,13 @@ func keepTasks(dir, key string) (*keptTasks, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep tasks: %w", err)
 	}
-	k := &keptTasks{dir, seal}
-	k.tidy(time.Now().Add(-longestTTL))
+	k := &taskFiles{dir, seal}
+	k.removeOld(time.Now().Add(-longestTTL))
 	return k, nil
 }
 
-// tidy removes files of tasks that are older than a task can be. What cannot be removed stays.
-func (k *keptTasks) tidy(before time.Time) {
+// removeOld removes files of tasks that are older than a task can be. What cannot be removed stays.
+func (k *taskFiles) removeOld(before time.Time) {
 	files, err := os.ReadDir(k.dir)
 	if err != nil {
 		return
@@ -84,7 +84,7 @@ func (k *keptTasks) tidy(before time.Time) {
 const unfinished = "new-"
 
 // file is where a task is kept; "" for what is the id of none.
-func (k *keptTasks) file(id string) string {
+func (k *taskFiles) file(id string) string {
 	if id == "" || len(id) > 64 || strings.ContainsFunc(id, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }) {
 		return ""
 	}
@@ -92,7 +92,7 @@ func (k *keptTasks) file(id string) string {
 }
 
 // write makes the file of a task, whole and on the disk, or not at all.
-func (k *keptTasks) write(id string, one keptTask) error {
+func (k *taskFiles) write(id string, one storedTask) error {
 	data, err := json.Marshal(one)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (k *keptTasks) write(id string, one keptTask) error {
 }
 
 // sync has the disk know which files there are.
-func (k *keptTasks) sync() error {
+func (k *taskFiles) sync() error {
 	dir, err := os.Open(k.dir)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (k *keptTasks) sync() error {
 }
 
 // read is a task that is kept. What is sealed otherwise, or for another id, is none.
-func (k *keptTasks) read(id string) (one keptTask, err error) {
+func (k *taskFiles) read(id string) (one storedTask, err error) {
 	if k == nil || k.file(id) == "" {
 		return one, fs.ErrNotExist
 	}
@@ -147,7 +147,7 @@ const beginning = ".begun"
 
 // begin says that a task's call begins: nobody can cancel it any more. Where there is no
 // file of it, somebody has.
-func (k *keptTasks) begin(id string) error {
+func (k *taskFiles) begin(id string) error {
 	err := os.Rename(k.file(id), k.file(id)+beginning)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = os.Stat(k.file(id) + beginning) // here, or by another proxy: the token is spent once
@@ -156,7 +156,7 @@ func (k *keptTasks) begin(id string) error {
 }
 
 // cancel removes the file of a task, if there is one: no proxy begins it. errBegun if one has.
-func (k *keptTasks) cancel(id string) error {
+func (k *taskFiles) cancel(id string) error {
 	err := os.Remove(k.file(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(k.file(id) + beginning); err == nil {
@@ -169,7 +169,7 @@ func (k *keptTasks) cancel(id string) error {
 }
 
 // forget removes the file of a task, if there is one: no proxy goes on with it.
-func (k *keptTasks) forget(id string) error {
+func (k *taskFiles) forget(id string) error {
 	if k == nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ type holdCommand struct {
 }
 
 type holdAdd struct {
-	where
+	databaseFlags
 	Approval   string `help:"Hold one approval." placeholder:"ID"`
 	Agent      string `help:"Hold everything that this agent asked for." placeholder:"ID"`
 	Person     string `help:"Hold a person, and everything with which they have to do." placeholder:"EMAIL"`
@@ -61,7 +61,7 @@ func (h *holdAdd) Run(ctx context.Context, c *cli) error {
 }
 
 type holdList struct {
-	where
+	databaseFlags
 	listing
 }
 

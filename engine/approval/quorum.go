@@ -7,9 +7,9 @@ import (
 	"holdpoint/engine"
 )
 
-// place is one person that a requirement needs: whoever has the role, or one to
+// seat is one person that a requirement needs: whoever has the role, or one to
 // which the requirement had been escalated when they spoke.
-type place struct {
+type seat struct {
 	requirement int
 	role        string
 	signed      bool // it takes a signed vote
@@ -32,31 +32,31 @@ func (m *machine) ballot(f *Fact) ballot {
 	return b
 }
 
-func (b ballot) fills(p place) bool {
+func (b ballot) fills(p seat) bool {
 	return (b.Signed || !p.signed) && (slices.Contains(b.Voter.speaker().Roles, p.role) || slices.Contains(b.later, p.requirement))
 }
 
 // maxChoices bounds how many combinations of any_of groups are looked at.
 const maxChoices = 64
 
-// layouts are the ways in which the waiting requirements can be filled: one for
+// seatings are the ways in which the waiting requirements can be filled: one for
 // each combination of the groups of which any one is enough. In each, the places
 // whose time is up first come first.
-func (m *machine) layouts() [][]place {
+func (m *machine) seatings() [][]seat {
 	order := make([]int, 0, m.hi-m.lo)
 	due := map[int]time.Time{}
 	for i := m.lo; i < m.hi; i++ {
 		order, due[i] = append(order, i), m.due(i)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return due[a].Compare(due[b]) })
-	all := [][]place{nil}
+	all := [][]seat{nil}
 	for _, i := range order {
 		r := m.p.Requirements[i]
 		groups := r.AnyOf
 		if len(groups) == 0 {
 			groups = []engine.Group{{Role: r.Role, Needed: r.Needed}}
 		}
-		var next [][]place
+		var next [][]seat
 		for _, layout := range all {
 			for _, g := range groups {
 				if len(next) == maxChoices {
@@ -64,7 +64,7 @@ func (m *machine) layouts() [][]place {
 				}
 				with := slices.Clone(layout)
 				for range g.Needed {
-					with = append(with, place{i, g.Role, r.Signed})
+					with = append(with, seat{i, g.Role, r.Signed})
 				}
 				next = append(next, with)
 			}
@@ -77,7 +77,7 @@ func (m *machine) layouts() [][]place {
 // match fills places with votes, each vote one place at most: a largest
 // matching, in which the first places are filled rather than the last. It
 // returns which place each vote fills, -1 for none.
-func match(places []place, votes []ballot) []int {
+func match(places []seat, votes []ballot) []int {
 	taken := make([]int, len(votes))
 	for i := range taken {
 		taken[i] = -1
@@ -110,7 +110,7 @@ func hasAny(v Voter, roles []string) bool {
 // of the layouts.
 func (m *machine) filled(votes []ballot) int {
 	total := 0
-	for _, layout := range m.layouts() {
+	for _, layout := range m.seatings() {
 		total += count(match(layout, votes))
 	}
 	return total
@@ -132,7 +132,7 @@ func (m *machine) fill() {
 	var needed, given []int
 	var until time.Time
 	least := 0
-	for _, layout := range m.layouts() {
+	for _, layout := range m.seatings() {
 		taken := match(layout, m.ballots)
 		wants, has := make([]int, m.hi-m.lo), make([]int, m.hi-m.lo)
 		for _, p := range layout {
@@ -158,10 +158,10 @@ func (m *machine) fill() {
 	}
 }
 
-// fits reports whether the voter of f has a say in requirement i.
-func (m *machine) fits(i int, f *Fact) bool {
+// mayVoteOn reports whether the voter of f has a say in requirement i.
+func (m *machine) mayVoteOn(i int, f *Fact) bool {
 	r := m.p.Requirements[i]
-	if !f.Voter.stands(m.p) || !r.Kind.Traits().VotesCount || r.Signed && f.Kind == Vote && !f.Signed {
+	if !f.Voter.eligible(m.p) || !r.Kind.Traits().VotesCount || r.Signed && f.Kind == Vote && !f.Signed {
 		return false
 	}
 	roles := []string{r.Role}
@@ -180,7 +180,7 @@ func (m *machine) fits(i int, f *Fact) bool {
 // mayFill reports whether the voter can fill a place of this turn.
 func (m *machine) mayFill(f *Fact) bool {
 	for i := m.lo; i < m.hi; i++ {
-		if m.fits(i, f) {
+		if m.mayVoteOn(i, f) {
 			return true
 		}
 	}
@@ -191,7 +191,7 @@ func (m *machine) mayFill(f *Fact) bool {
 // count, -1 for none.
 func (m *machine) refuses(f *Fact) int {
 	for i := range m.p.Requirements {
-		if m.fits(i, f) {
+		if m.mayVoteOn(i, f) {
 			return i
 		}
 	}
@@ -207,7 +207,7 @@ func Possible(p Plan, facts []Fact, people []Voter, now time.Time) bool {
 		return true
 	}
 	switch {
-	case m.traits().Giver == engine.Accountable:
+	case m.traits().Discharger == engine.Accountable:
 		return slices.ContainsFunc(people, func(v Voter) bool { return v.Active && slices.Contains(p.Accountable, v.Identity) })
 	case !m.kind().PeopleDecide():
 		return true
@@ -218,7 +218,7 @@ func Possible(p Plan, facts []Fact, people []Voter, now time.Time) bool {
 		f.Voter, f.Signed = v, true
 		votes = append(votes, m.ballot(f))
 	}
-	return slices.ContainsFunc(m.layouts(), func(layout []place) bool { return count(match(layout, votes)) == len(layout) })
+	return slices.ContainsFunc(m.seatings(), func(layout []seat) bool { return count(match(layout, votes)) == len(layout) })
 }
 
 // voters are those of the people whose voice is still to be heard. All accounts
@@ -228,7 +228,7 @@ func (m *machine) voters(people []Voter) []Voter {
 	for _, v := range people {
 		heard := func(f *Fact) bool { return shareVoice(f.Voter, v) }
 		silenced := func(f *Fact) bool { return silences(v, f.Voter) }
-		if len(v.Via) > 0 || !v.stands(m.p) || slices.ContainsFunc(m.yeses, heard) || slices.ContainsFunc(m.noes, silenced) {
+		if len(v.Via) > 0 || !v.eligible(m.p) || slices.ContainsFunc(m.yeses, heard) || slices.ContainsFunc(m.noes, silenced) {
 			continue
 		}
 		i := slices.IndexFunc(voters, func(other Voter) bool { return other.Identity == v.Identity })

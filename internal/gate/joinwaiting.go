@@ -28,7 +28,7 @@ func (g *Gate) join(ctx context.Context, p access.Principal, proposal *Proposal,
 			}
 		}
 		if waiting == "" {
-			if err := g.room(ctx, p, proposal, j.Decision); err != nil {
+			if err := g.checkPending(ctx, p, proposal, j.Decision); err != nil {
 				return Outcome{}, err
 			}
 			o, err := g.store(ctx, j, sub, once)
@@ -73,8 +73,8 @@ func (g *Gate) joinWaiting(ctx context.Context, p access.Principal, proposal *Pr
 	return o, nil
 }
 
-// room refuses a call for which its agent has too many waiting already.
-func (g *Gate) room(ctx context.Context, p access.Principal, proposal *Proposal, d engine.Decision) error {
+// checkPending refuses a call for which its agent has too many waiting already.
+func (g *Gate) checkPending(ctx context.Context, p access.Principal, proposal *Proposal, d engine.Decision) error {
 	pending, err := g.Store.Approvals.PendingCount(ctx, p.AgentID)
 	if err != nil || pending < g.MaxPending {
 		return err

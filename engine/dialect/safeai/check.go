@@ -8,7 +8,7 @@ import (
 	"holdpoint/engine/redact"
 )
 
-// Violation is the code of every finding of Opinion that refuses, and ApprovalNeeded that
+// Violation is the code of every finding of Check that refuses, and ApprovalNeeded that
 // of the one that asks for a person.
 const (
 	Violation      = "tool_contract_violation"
@@ -18,7 +18,7 @@ const (
 // maxFindings bounds what one opinion tells: one violation refuses already.
 const maxFindings = 50
 
-// Opinion judges a call for the gate, whichever dialect proposed it: args is
+// Check judges a call for the gate, whichever dialect proposed it: args is
 // its arguments, dataTags what it declares about them. Each violation is a
 // finding that refuses: a tool without a contract, a declared tag that the
 // contract does not cover, an argument that is none of the contract's fields, a
@@ -26,7 +26,7 @@ const maxFindings = 50
 // them are reported. A call without violations gives no findings, unless the
 // contract says that each call needs an approval: then a review.
 //
-// Where InterceptRequest would mask, Opinion refuses. The gate binds an approval
+// Where InterceptRequest would mask, Check refuses. The gate binds an approval
 // to the digest of the arguments, and what was approved is what must run; a call
 // whose arguments were changed on the way would be another one, which nobody
 // proposed, and letting the original run would hand over what the contract
@@ -36,8 +36,8 @@ const maxFindings = 50
 //
 // The names of members are searched as well as the strings: a contract that
 // could be got around by swapping name and value would be none.
-func (s *Set) Opinion(call engine.Call, args canon.Value, dataTags []string, d *redact.Detector) engine.Opinion {
-	var o engine.Opinion
+func (s *Set) Check(call engine.Call, args canon.Value, dataTags []string, d *redact.Detector) engine.CheckResult {
+	var o engine.CheckResult
 	found := map[string]bool{}
 	refuse := func(message string) {
 		if !found[message] && len(found) < maxFindings {

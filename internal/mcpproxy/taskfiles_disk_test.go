@@ -25,7 +25,7 @@ func TestOldTasksAreTidiedAway(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "ABC236"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keepTasks(dir, "hp_key"); err != nil {
+	if _, err := openTaskFiles(dir, "hp_key"); err != nil {
 		t.Fatal(err)
 	}
 	files, err := os.ReadDir(dir)

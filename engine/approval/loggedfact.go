@@ -95,7 +95,7 @@ func (a *Approval) HoldAgainst(events []engine.Event, authentic func(Fact) bool)
 	if a.Final != nil || len(a.Facts) == 0 {
 		return
 	}
-	claims, keyed := map[int64][]claim{}, false
+	claims, keyed := map[int64][]loggedClaim{}, false
 	var keys passkey.Keys
 	var known nonces
 	for _, e := range events {
@@ -113,12 +113,12 @@ func (a *Approval) HoldAgainst(events []engine.Event, authentic func(Fact) bool)
 		i := slices.IndexFunc(a.Facts, func(f Fact) bool { return f.Seq == told.Fact.Seq })
 		if i >= 0 && a.Facts[i].Actor == e.Actor && slices.Contains(FactKindsOf(e.Type), a.Facts[i].Kind) {
 			signed := told.Signature != nil && told.verify(e, &keys) == nil && known.fresh(told.Signature.Nonce)
-			claims[told.Fact.Seq] = append(claims[told.Fact.Seq], claim{told.FactPayload, signed})
+			claims[told.Fact.Seq] = append(claims[told.Fact.Seq], loggedClaim{told.FactPayload, signed})
 		}
 	}
 	logged, spent := a.Facts[:0:0], map[string]bool{}
 	for _, f := range a.Facts {
-		i := slices.IndexFunc(claims[f.Seq], func(c claim) bool { return f.Payload().same(c.FactPayload) })
+		i := slices.IndexFunc(claims[f.Seq], func(c loggedClaim) bool { return f.Payload().same(c.FactPayload) })
 		good := i >= 0
 		if keyed && authentic != nil {
 			good = good && authentic(f) && !spent[f.Details.Mac]
@@ -139,8 +139,8 @@ func (a *Approval) HoldAgainst(events []engine.Event, authentic func(Fact) bool)
 	a.Facts = logged
 }
 
-// claim is what an event tells of a fact, and whether its signature is good.
-type claim struct {
+// loggedClaim is what an event tells of a fact, and whether its signature is good.
+type loggedClaim struct {
 	FactPayload
 	signed bool
 }

@@ -28,9 +28,9 @@ type UngatedExecution struct {
 // ungatedExecution is the reason's code of a call that ran without a decision.
 const ungatedExecution = "UNGATED_EXECUTION"
 
-// Ungated puts on record that a call ran without a decision, also while a kill switch
+// ReportUngated puts on record that a call ran without a decision, also while a kill switch
 // stops its agent, and returns the event. The digest finds the decisions on the same call.
-func (g *Gate) Ungated(ctx context.Context, p access.Principal, u UngatedExecution, once *access.Once[engine.Event]) (engine.Event, error) {
+func (g *Gate) ReportUngated(ctx context.Context, p access.Principal, u UngatedExecution, once *access.Once[engine.Event]) (engine.Event, error) {
 	if p.AgentID == "" {
 		return engine.Event{}, &access.Refusal{Kind: access.Forbidden, Code: "not_an_agent", Detail: "Only an agent's own key, or its runtime's, reports what the agent ran."}
 	}

@@ -218,8 +218,8 @@ func TestKeptTaskEnds(t *testing.T) {
 	if files := k.files(); len(files) != 0 {
 		t.Errorf("kept are %s", files)
 	}
-	one := keptTask{Approval: a.ID, Params: []byte(`{"name":"pay"}`), TTL: 1}
-	if err := k.proxy.calls.kept.write("AAAA", one); err != nil {
+	one := storedTask{Approval: a.ID, Params: []byte(`{"name":"pay"}`), TTL: 1}
+	if err := k.proxy.calls.files.write("AAAA", one); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.about("tasks/get", "AAAA"); err == nil || len(k.files()) != 0 {
@@ -241,7 +241,7 @@ func TestKeptTaskEnds(t *testing.T) {
 	if _, err := h.about("tasks/get", "BBBB"); err == nil {
 		t.Error("a task under another id")
 	}
-	if other, err := keepTasks(k.dir, "hp_other"); err != nil {
+	if other, err := openTaskFiles(k.dir, "hp_other"); err != nil {
 		t.Error(err)
 	} else if _, err := other.read("BBBB"); err == nil {
 		t.Error("another key reads it")

@@ -92,7 +92,7 @@ func (s Reports) accessRows(ctx context.Context, page *ListPage, isNow bool) ([]
 		}
 		row := func(how string) map[string]string {
 			return map[string]string{
-				"role": a.Role, "asked": asked, "how": how, "needed": strconv.Itoa(a.Needed), "people": strconv.Itoa(a.People), "as_of": told(&r.At), "person": "", "email": "", "person_id": "",
+				"role": a.Role, "asked": asked, "how": how, "needed": strconv.Itoa(a.Needed), "people": strconv.Itoa(a.People), "as_of": formatTime(&r.At), "person": "", "email": "", "person_id": "",
 				"via": "", "since": "", "until": "", "unsure": "", "factors": "", "last_sign_in": "",
 			}
 		}
@@ -102,7 +102,7 @@ func (s Reports) accessRows(ctx context.Context, page *ListPage, isNow bool) ([]
 		for _, h := range a.Holders {
 			one := row(h.How)
 			one["person"], one["email"], one["person_id"], one["via"] = cmp.Or(h.Name, h.Email), h.Email, h.PersonID, strings.Join(h.Via, ", for ")
-			one["since"], one["until"], one["unsure"], one["factors"], one["last_sign_in"] = told(h.Since), told(h.Until), h.Unsure, factorsTold(h.Factors), told(h.LastSignIn)
+			one["since"], one["until"], one["unsure"], one["factors"], one["last_sign_in"] = formatTime(h.Since), formatTime(h.Until), h.Unsure, factorsTold(h.Factors), formatTime(h.LastSignIn)
 			rows = append(rows, one)
 		}
 	}
@@ -141,7 +141,7 @@ func (s Reports) reviewerRows(ctx context.Context, page *ListPage) ([]map[string
 		}
 		row := map[string]string{
 			"person": l.Name, "email": l.Email, "person_id": l.PersonID, "median_seconds": secondsTold(l.MedianSeconds), "p95_seconds": secondsTold(l.P95Seconds), "busiest_day": l.BusiestDay,
-			"last_vote": told(l.LastVote), "note": strings.Join(notes, " "), "disabled": map[bool]string{true: "yes"}[l.Disabled],
+			"last_vote": formatTime(l.LastVote), "note": strings.Join(notes, " "), "disabled": map[bool]string{true: "yes"}[l.Disabled],
 		}
 		for name, n := range map[string]int{
 			"decided": l.Decided, "approved": l.Approved, "denied": l.Denied, "timed": l.Timed, "quick": l.Quick, "nights": l.Nights, "weekends": l.Weekends, "off_hours": l.OffHours,
@@ -165,7 +165,7 @@ func (s Reports) claimRows(ctx context.Context, page *ListPage) ([]map[string]st
 		add := func(of, person, identity string, times, before int, opened, widened string) {
 			rows = append(rows, map[string]string{
 				"agent": a.Name, "agent_id": a.AgentID, "of": of, "person": person, "identity": identity, "times": strconv.Itoa(times), "before": strconv.Itoa(before),
-				"opened": opened, "widened": widened, "sudden": map[bool]string{true: "sudden"}[sudden(times, before)],
+				"opened": opened, "widened": widened, "sudden": map[bool]string{true: "sudden"}[isSpike(times, before)],
 			})
 		}
 		add("all", "", "", a.Claimed, a.Before, strconv.Itoa(a.Opened), strconv.Itoa(a.Widened))
@@ -176,8 +176,8 @@ func (s Reports) claimRows(ctx context.Context, page *ListPage) ([]map[string]st
 	return rows, nil
 }
 
-// told writes a time as a list does; "" for none.
-func told(t *time.Time) string {
+// formatTime writes a time as a list does; "" for none.
+func formatTime(t *time.Time) string {
 	if t == nil {
 		return ""
 	}

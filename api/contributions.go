@@ -92,7 +92,7 @@ func (a approvalDoor) conversation() []operation {
 			if err != nil {
 				return err
 			}
-			return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return what(s, c, once)
 			})
 		}
@@ -103,7 +103,7 @@ func (a approvalDoor) conversation() []operation {
 			if err != nil {
 				return err
 			}
-			return a.person(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			return a.contributeInPerson(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return what(s, c, once)
 			})
 		}
@@ -136,12 +136,12 @@ func (a approvalDoor) conversation() []operation {
 		person("step-up", "Prove who answers for the call", "For the accountable person, at an approval whose next_action is verify.", StepUpBody{}, a.stepUp),
 		person("values", "Supply what is asked for", "For somebody who answers for the call or has the role, where a requirement has a form; a runtime uses answers.", SupplyBody{}, a.supply),
 		person("reconciliation", "Say what became of a call", "Where nobody knows whether it ran.", ReconciliationBody{}, a.reconcile),
-		person("afterwards", "Look at a broken glass afterwards", "For anybody but those who broke it and the requesting side.", AfterwardsBody{}, a.reviewAfterwards),
+		person("afterwards", "Look at a broken glass afterwards", "For anybody but those who broke it and the requesting side.", AfterwardsBody{}, a.reviewBreakGlass),
 	}
 }
 
-// person lets a signed-in person do something with an approval.
-func (a *API) person(c *call, body canon.Value, comment string, do func(gate.Contribution, *access.Once[approval.Approval]) (approval.Approval, error)) error {
+// contributeInPerson lets a signed-in person do something with an approval.
+func (a *API) contributeInPerson(c *call, body canon.Value, comment string, do func(gate.Contribution, *access.Once[approval.Approval]) (approval.Approval, error)) error {
 	contribution := gate.Contribution{Person: c.person, ApprovalID: c.r.PathValue("id"), Comment: comment, RequestID: RequestID(c.r.Context()), Channel: "api"}
 	return answer(a, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) { return do(contribution, once) }, a.approvalReply(c))
 }
@@ -152,7 +152,7 @@ func (a approvalDoor) extend(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Extend(c.r.Context(), s, time.Duration(in.By), once)
 	})
 }
@@ -163,7 +163,7 @@ func (a approvalDoor) passOn(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.PassOn(c.r.Context(), s, in.To, once)
 	})
 }
@@ -175,7 +175,7 @@ func (a approvalDoor) edit(c *call) error {
 		return err
 	}
 	arguments, _ := body.Get("arguments")
-	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Edit(c.r.Context(), gate.EditRequest{Contribution: s, Arguments: arguments, Digest: in.Digest, Version: in.Version}, once)
 	})
 }
@@ -186,7 +186,7 @@ func (a approvalDoor) breakGlass(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.BreakGlass(c.r.Context(), s, in.Alone, in.Digest, in.Version, once)
 	})
 }
@@ -197,7 +197,7 @@ func (a approvalDoor) stepUp(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		if in.Declined {
 			return a.Gate.Contributions.StepUp(c.r.Context(), s, "", false, in.Digest, in.Version, once)
 		}
@@ -226,7 +226,7 @@ func (a approvalDoor) supply(c *call) error {
 		return err
 	}
 	values, _ := body.Get("values")
-	return a.person(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.AnswerInPerson(c.r.Context(), s, values, in.Digest, in.Version, once)
 	})
 }
@@ -237,18 +237,18 @@ func (a approvalDoor) reconcile(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Reconcile(c.r.Context(), s, approval.Execution(in.Outcome), once)
 	})
 }
 
-func (a approvalDoor) reviewAfterwards(c *call) error {
+func (a approvalDoor) reviewBreakGlass(c *call) error {
 	var in AfterwardsBody
 	body, err := readInto(c, &in)
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
-		return a.Gate.Contributions.ReviewAfterwards(c.r.Context(), s, in.Justified, once)
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+		return a.Gate.Contributions.ReviewBreakGlass(c.r.Context(), s, in.Justified, once)
 	})
 }

@@ -35,7 +35,7 @@ func TestOpinion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := set.Opinion(engine.Call{Tool: tt.tool}, args, tt.tags, detector)
+		o := set.Check(engine.Call{Tool: tt.tool}, args, tt.tags, detector)
 		if len(o.Findings) != len(tt.want) || len(o.Requirements) > 0 {
 			t.Errorf("%s: got %v", tt.name, o)
 			continue
@@ -55,7 +55,7 @@ func TestOpinion(t *testing.T) {
 func TestTooLongIsRefused(t *testing.T) {
 	set, _ := safeai.Load([]byte(good), "c.yaml")
 	args := canon.Object(canon.Member{Name: "body", Value: canon.String(strings.Repeat("a", 2<<20))})
-	if o := set.Opinion(engine.Call{Tool: "search"}, args, nil, detector); len(o.Findings) != 1 {
+	if o := set.Check(engine.Call{Tool: "search"}, args, nil, detector); len(o.Findings) != 1 {
 		t.Errorf("got %v", o)
 	}
 	if got := set.InterceptRequest("search", args, nil, detector); got.Action != safeai.Block || !got.Payload.IsNull() {
