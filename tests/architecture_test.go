@@ -96,20 +96,20 @@ var never = []struct {
 	{"holdpoint/internal/auditlog/floor", []string{"github.com/", "go.temporal.io/", "holdpoint/"}},
 	{"holdpoint/internal/witness", []string{"github.com/jackc/", "go.temporal.io/", "holdpoint/internal/store", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	// What is said to the outside world goes through outbound, and is decided elsewhere.
-	{"holdpoint/internal/connect", []string{
+	{"holdpoint/internal/tracker", []string{
 		"os", "net", "database/", "github.com/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web",
 		"holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/notify", "holdpoint/internal/notify/",
 	}},
 	{"holdpoint/internal/notify/", []string{
 		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",
-		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/connect", "holdpoint/internal/notify",
+		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/tracker", "holdpoint/internal/notify",
 	}},
 	{"holdpoint/internal/slack", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/kms", []string{"holdpoint/", "net/http", "github.com/", "go.temporal.io/"}},
 	{"holdpoint/internal/pkcs11", []string{"holdpoint/", "net", "net/http", "google.golang.org/", "go.temporal.io/"}},
 	{"holdpoint/internal/stream", []string{
 		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",
-		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/config", "holdpoint/internal/connect",
+		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/config", "holdpoint/internal/tracker",
 	}},
 	{"holdpoint/api/", []string{"holdpoint/internal/", "github.com/jackc/", "go.temporal.io/", "holdpoint/web"}},
 	{"holdpoint/api", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/", "github.com/gorilla/", "holdpoint/web"}},
@@ -173,7 +173,7 @@ func TestProgramIsStatic(t *testing.T) {
 // addresses when they are dialed.
 func TestTrackersAreAskedByOutbound(t *testing.T) {
 	for _, p := range listPackages(t) {
-		if p.ImportPath != "holdpoint/internal/connect" {
+		if p.ImportPath != "holdpoint/internal/tracker" {
 			continue
 		}
 		for _, file := range p.GoFiles {

@@ -16,9 +16,9 @@ import (
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/evidence"
-	"holdpoint/internal/figures"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
+	"holdpoint/internal/metrics"
 	"holdpoint/internal/report"
 	"holdpoint/internal/rules"
 	"holdpoint/internal/store"
@@ -134,11 +134,11 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		return err
 	}
 	defer endTraces()
-	metrics := api.NewMetrics(figures.NewRegistry(version()))
+	apiMetrics := api.NewMetrics(metrics.NewRegistry(version()))
 	var doors atomic.Pointer[http.Handler]
 	openDoors := func(h http.Handler) { doors.Store(&h) }
 	openDoors(api.Starting())
-	server := api.Server(api.Observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*doors.Load()).ServeHTTP(w, r) }), log, metrics, traces.Tracer(traced)), log)
+	server := api.Server(api.Observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*doors.Load()).ServeHTTP(w, r) }), log, apiMetrics, traces.Tracer(traced)), log)
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server.BaseContext = func(net.Listener) context.Context { return requests }
@@ -146,7 +146,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 
-	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, PeopleURL: cfg.DatabasePeopleURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Traces: traces, Observe: metrics.Commit, Observer: figures.NewCounters(metrics.Registry)}, "serve", func(s *store.Store) error {
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, PeopleURL: cfg.DatabasePeopleURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Traces: traces, Observe: apiMetrics.Commit, Observer: metrics.NewCounters(apiMetrics.Registry)}, "serve", func(s *store.Store) error {
 		return checkFloor(ctx, cfg, s)
 	})
 	if err != nil {
@@ -162,7 +162,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		return err
 	}
 	defer dataKeys()
-	if err := recordStart(ctx, cfg, s, "serve", metrics.Registry); err != nil {
+	if err := recordStart(ctx, cfg, s, "serve", apiMetrics.Registry); err != nil {
 		return err
 	}
 	following := followRules(ctx, keeper)
@@ -221,9 +221,9 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	defer temporal.Close()
 	temporalThere := reachable(temporal)
-	metrics.MustRegister(stateOf(cfg, s, keeper, temporalThere, log))
+	apiMetrics.MustRegister(stateOf(cfg, s, keeper, temporalThere, log))
 	mux := http.NewServeMux()
-	models, err := modelContext(mux, metrics, log, traces.Tracer(traced))
+	models, err := modelContext(mux, apiMetrics, log, traces.Tracer(traced))
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
 		},
 		Limits: api.Limits{Calls: cfg.MaxCallsInFlight, Bytes: int64(cfg.MaxBytesInFlight), TotalBytes: int64(cfg.MaxBytesInFlightTotal)},
-		MCP:    models, Metrics: metrics, LogKey: cfg.LogPublicKey, Stopping: stopping, Probes: []api.Probe{
+		MCP:    models, Metrics: apiMetrics, LogKey: cfg.LogPublicKey, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
 			{Name: "policy", Ask: keeper.Usable},
 			{Name: "temporal", Ask: temporalThere},
@@ -253,7 +253,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	console.Register(mux)
 	mux.HandleFunc("/", console.NotFound)
 	guarded := web.Guard(mux, web.GuardConfig{Secure: cfg.Secure(), Hosts: cfg.Hosts(), Logger: log})
-	end, err := serveMetrics(ctx, cfg, metrics.Handler(), log, func(err error) { failed <- err })
+	end, err := serveMetrics(ctx, cfg, apiMetrics.Handler(), log, func(err error) { failed <- err })
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/auditlog/floor"
 	"holdpoint/internal/config"
-	"holdpoint/internal/figures"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/metrics"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/store"
 	"holdpoint/internal/worker"
@@ -87,7 +87,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		return err
 	}
 	defer endTraces()
-	registry := figures.NewRegistry(version())
+	registry := metrics.NewRegistry(version())
 	var watched monitored
 	end, err := serveMetrics(ctx, cfg, api.Monitoring(registry, watched.probes()), log, func(err error) {
 		if !errors.Is(err, http.ErrServerClosed) {
@@ -99,7 +99,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	defer end()
 	var sequencer *auditlog.Sequencer
-	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, PeopleURL: cfg.DatabasePeopleURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Traces: traces, Observer: figures.NewCounters(registry)}, "worker", func(s *store.Store) (err error) {
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, PeopleURL: cfg.DatabasePeopleURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Traces: traces, Observer: metrics.NewCounters(registry)}, "worker", func(s *store.Store) (err error) {
 		sequencer, err = newSequencer(ctx, cfg, s, log)
 		return err
 	})

@@ -27,11 +27,11 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/cosign"
 	"holdpoint/engine/token"
-	"holdpoint/internal/connect"
 	"holdpoint/internal/notify/webpush"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/sso"
 	"holdpoint/internal/stream"
+	"holdpoint/internal/tracker"
 )
 
 // Config is every setting of a process. Fields that end in _file
@@ -96,7 +96,7 @@ type Config struct {
 	LogWitnessed int              `yaml:"log_witnessed"`
 	Routing      approval.Routing `yaml:"routing"`
 	// Tickets are the trackers that tickets may be of; only the file has them.
-	Tickets []connect.Config `yaml:"tickets"`
+	Tickets []tracker.Config `yaml:"tickets"`
 	// LogStreams are the receivers that the audit log is sent to; only the file has
 	// them.
 	LogStreams []stream.Config `yaml:"log_streams"`
@@ -130,7 +130,7 @@ type Config struct {
 	// Proxies are TrustedProxies, read by Check.
 	Proxies []netip.Prefix `yaml:"-"`
 	// Trackers are those of Tickets, made by Check; nil where there are none.
-	Trackers *connect.Trackers `yaml:"-"`
+	Trackers *tracker.Trackers `yaml:"-"`
 	// Sealer, Ring and Level are made of the settings above by Check.
 	Sealer *seal.Sealer `yaml:"-"`
 	Ring   token.Ring   `yaml:"-"`
@@ -407,7 +407,7 @@ func (c *Config) tickets() (errs []error) {
 		return errs
 	}
 	var err error
-	if c.Trackers, err = connect.NewTrackers(c.Tickets); err != nil {
+	if c.Trackers, err = tracker.NewTrackers(c.Tickets); err != nil {
 		errs = append(errs, fmt.Errorf("tickets: %w", err))
 	}
 	return errs

@@ -16,9 +16,9 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
 	"holdpoint/engine/calendar"
-	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/sso"
+	"holdpoint/internal/tracker"
 )
 
 func write(t *testing.T, text string) string {
@@ -232,14 +232,14 @@ func TestDeployedSettings(t *testing.T) {
 	}
 }
 
-const tracker = `tickets:
+const trackerFile = `tickets:
 - {name: jira, kind: jira, base_url: "https://acme.example", token_file: FILE, projects: [PAY], max_age: 720h}
 - {name: ops, kind: http, base_url: "http://10.1.2.3:8080/x", allow_private: [10.1.0.0/16], allow_http: true}
 `
 
 func TestTickets(t *testing.T) {
 	token := write(t, " hunter2-token\n")
-	c, err := Load(write(t, strings.Replace(tracker, "FILE", token, 1)), nil)
+	c, err := Load(write(t, strings.Replace(trackerFile, "FILE", token, 1)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestTickets(t *testing.T) {
 		t.Errorf("without: %v", none.Trackers)
 	}
 	// Who asks no tracker needs no token of it.
-	other := Config{Tickets: []connect.Config{{Name: "x", TokenFile: "/nowhere"}}, LogLevel: "info", LogFormat: "json", Environment: "e", Routing: c.Routing}
+	other := Config{Tickets: []tracker.Config{{Name: "x", TokenFile: "/nowhere"}}, LogLevel: "info", LogFormat: "json", Environment: "e", Routing: c.Routing}
 	if err := other.Check(0); err != nil {
 		t.Errorf("not needed: %v", err)
 	}
@@ -279,7 +279,7 @@ func TestMistakesInTicketsAreNamed(t *testing.T) {
 		"secret":     {"https://acme.example", "https://hunter2@acme.example", []string{"tickets[0].base_url:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := strings.Replace(tracker, tc.from, tc.to, 1)
+			text := strings.Replace(trackerFile, tc.from, tc.to, 1)
 			c, err := Load(write(t, strings.Replace(text, "FILE", write(t, "hunter2"), 1)), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -231,7 +231,7 @@ func TestSecretsOfOthersAreOpened(t *testing.T) {
 	k.write("cert", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
 	k.wrap("temporal_tls.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 	k.wrap("tickets.token", "hunter2-token\n")
-	file := write(t, strings.NewReplacer("FILE", k.path("tickets.token"), "DIR", k.dir).Replace(tracker+"temporal_tls: {cert_file: DIR/cert, key_file: DIR/temporal_tls.key}\n"))
+	file := write(t, strings.NewReplacer("FILE", k.path("tickets.token"), "DIR", k.dir).Replace(trackerFile+"temporal_tls: {cert_file: DIR/cert, key_file: DIR/temporal_tls.key}\n"))
 	c, err := Load(file, k.env)
 	if err == nil {
 		err = c.Check(Temporal)

@@ -19,16 +19,16 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
-	"holdpoint/internal/connect"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
+	"holdpoint/internal/tracker"
 	"holdpoint/workflows"
 )
 
 const trackerToken = "canary-tracker-token"
 
-// tracker is a real HTTP server that speaks the shape of docs/tickets.md.
-type tracker struct {
+// fakeTracker is a real HTTP server that speaks the shape of docs/tickets.md.
+type fakeTracker struct {
 	*httptest.Server
 	mu      sync.Mutex
 	tickets map[string]string // JSON by reference
@@ -43,9 +43,9 @@ func ticket(ref, project, state string, closed bool, created time.Time) string {
 		ref, project, state, closed, created.UTC().Format(time.RFC3339Nano), ref)
 }
 
-func newTracker(t *testing.T) *tracker {
+func newTracker(t *testing.T) *fakeTracker {
 	t.Helper()
-	k := &tracker{tickets: map[string]string{"OPS-1": ticket("OPS-1", "OPS", "ready", false, time.Now().Add(-time.Hour))}}
+	k := &fakeTracker{tickets: map[string]string{"OPS-1": ticket("OPS-1", "OPS", "ready", false, time.Now().Add(-time.Hour))}}
 	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k.mu.Lock()
 		k.asked++
@@ -72,27 +72,27 @@ func newTracker(t *testing.T) *tracker {
 	return k
 }
 
-func (k *tracker) says(ref, text string) {
+func (k *fakeTracker) says(ref, text string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tickets[ref] = text
 }
 
-func (k *tracker) answers(status int) {
+func (k *fakeTracker) answers(status int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.status = status
 }
 
-func (k *tracker) times() int {
+func (k *fakeTracker) times() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.asked
 }
 
-func (k *tracker) config() connect.Config {
-	return connect.Config{
-		Name: "ops", Kind: connect.HTTP, BaseURL: k.URL, Token: trackerToken, AllowPrivate: []string{"127.0.0.1/32"}, AllowHTTP: true,
+func (k *fakeTracker) config() tracker.Config {
+	return tracker.Config{
+		Name: "ops", Kind: tracker.HTTP, BaseURL: k.URL, Token: trackerToken, AllowPrivate: []string{"127.0.0.1/32"}, AllowHTTP: true,
 		Projects: []string{"OPS"}, MaxAge: engine.Duration(48 * time.Hour),
 	}
 }
@@ -101,20 +101,20 @@ func (k *tracker) config() connect.Config {
 // would take them.
 type desk struct {
 	*house
-	tracker *tracker
+	tracker *fakeTracker
 	checker *gate.TicketChecker
 	log     *bytes.Buffer
 }
 
-func newDesk(t *testing.T, expires time.Duration, configs ...connect.Config) *desk {
+func newDesk(t *testing.T, expires time.Duration, configs ...tracker.Config) *desk {
 	t.Helper()
 	d := &desk{house: newHouse(t, routing(expires, 1)), tracker: newTracker(t), log: &bytes.Buffer{}}
 	d.rules.Policy = bundle(t, bundleText)
 	d.judgeBy(d.rules)
 	if configs == nil {
-		configs = []connect.Config{d.tracker.config()}
+		configs = []tracker.Config{d.tracker.config()}
 	}
-	trackers, err := connect.NewTrackers(configs)
+	trackers, err := tracker.NewTrackers(configs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,8 +270,8 @@ func TestTicketThatDoesNotCoverTheCall(t *testing.T) {
 
 func TestTicketsThatAreNotTaken(t *testing.T) {
 	d := newDesk(t, time.Hour)
-	jira := connect.Config{Name: "jira", Kind: connect.Jira, BaseURL: "https://acme.example", Token: "x"}
-	both, err := connect.NewTrackers([]connect.Config{d.tracker.config(), jira})
+	jira := tracker.Config{Name: "jira", Kind: tracker.Jira, BaseURL: "https://acme.example", Token: "x"}
+	both, err := tracker.NewTrackers([]tracker.Config{d.tracker.config(), jira})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -506,7 +506,7 @@ func TestTrackerAtAForbiddenAddress(t *testing.T) {
 	}
 	for _, base := range []string{"http://169.254.169.254", "https://127.0.0.1", "http://[::1]:1"} {
 		config.BaseURL = base
-		if _, err := connect.NewTrackers([]connect.Config{config}); err == nil {
+		if _, err := tracker.NewTrackers([]tracker.Config{config}); err == nil {
 			t.Errorf("%s is taken", base)
 		}
 	}

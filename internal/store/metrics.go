@@ -56,8 +56,8 @@ type WaitingApprovals struct {
 	Oldest time.Duration
 }
 
-// Figures is what there is at a moment, as those who run the programs watch it.
-type Figures struct {
+// Metrics is what there is at a moment, as those who run the programs watch it.
+type Metrics struct {
 	// ByKind counts each pending approval once; ByRole counts it for every role that may
 	// decide on it now, the role with the most first.
 	ByKind, ByRole []WaitingApprovals
@@ -87,16 +87,16 @@ type Figures struct {
 	NotInLog int64
 }
 
-// The times of Figures, as Postgres takes them.
+// The times of Metrics, as Postgres takes them.
 const (
 	lateAfter = time.Minute
 	alarmsFor = time.Hour
 )
 
-// Figures reads all of them at one moment, on a connection that is kept for
+// Metrics reads all of them at one moment, on a connection that is kept for
 // administration: they are wanted most when the others are taken.
-func (s *Store) Figures(ctx context.Context) (Figures, error) {
-	var f Figures
+func (s *Store) Metrics(ctx context.Context) (Metrics, error) {
+	var f Metrics
 	rows := &pgx.Batch{}
 	waiting := func(into *[]WaitingApprovals, sql string) {
 		rows.Queue(sql).Query(func(r pgx.Rows) (err error) {

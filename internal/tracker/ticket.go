@@ -1,11 +1,11 @@
-// Package connect asks ticket trackers — Jira, GitHub, GitLab, Linear,
+// Package tracker asks ticket trackers — Jira, GitHub, GitLab, Linear,
 // ServiceNow and anything that speaks a small shape of our own — what they say
 // of a ticket, and judges whether that ticket covers a call. It only reads. It
 // believes nothing that a reference claims: identity and project come from the
 // tracker's answer, and an answer about another ticket than the asked one is no
 // answer. It never quotes a tracker's answer or a reference in an error, and
 // never says a token.
-package connect
+package tracker
 
 import (
 	"context"

@@ -18,9 +18,9 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
-	"holdpoint/internal/figures"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
+	"holdpoint/internal/metrics"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/store/storetest"
 )
@@ -77,18 +77,18 @@ func (s scraper) rises(what, name string, labels ...string) {
 // watchedHouse is a house whose figures are read anew by every scrape.
 func watchedHouse(t *testing.T, r approval.Routing) (*house, scraper) {
 	t.Helper()
-	s := scraper{t, figures.NewRegistry("v1.2.3")}
+	s := scraper{t, metrics.NewRegistry("v1.2.3")}
 	db := storetest.New(t)
-	db.Observer = figures.NewCounters(s.registry)
+	db.Observer = metrics.NewCounters(s.registry)
 	h := houseOn(t, db, r)
 	h.settler.Notifier = &notify.Notifier{PublicURL: "https://console.example.com"}
-	s.registry.MustRegister(&figures.State{
+	s.registry.MustRegister(&metrics.State{
 		Store: h.Store, Logger: slog.New(slog.DiscardHandler), Every: 1, Temporal: func(context.Context) error { return nil },
-		Policy: func() figures.Policy {
+		Policy: func() metrics.Policy {
 			p := h.rules.Policy
-			return figures.Policy{Version: p.Version, ExpiresAt: p.ExpiresAt, Usable: true}
+			return metrics.Policy{Version: p.Version, ExpiresAt: p.ExpiresAt, Usable: true}
 		},
-		Floor: func() (figures.Floor, error) { return figures.Floor{Size: 3, KeptAt: time.Unix(5, 0)}, nil },
+		Floor: func() (metrics.Floor, error) { return metrics.Floor{Size: 3, KeptAt: time.Unix(5, 0)}, nil },
 	})
 	return h, s
 }

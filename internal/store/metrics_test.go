@@ -13,7 +13,7 @@ import (
 // BenchmarkFigures gives what one reading takes while 10,000 approvals wait, for ten
 // roles, beside 20,000 that have ended.
 //
-//	go test ./internal/store -run '^$' -bench Figures -benchtime 100x
+//	go test ./internal/store -run '^$' -bench Metrics -benchtime 100x
 func BenchmarkFigures(b *testing.B) {
 	s, owner := open(b)
 	ctx := context.Background()
@@ -42,7 +42,7 @@ func BenchmarkFigures(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		f, err := s.Figures(ctx)
+		f, err := s.Metrics(ctx)
 		if err != nil || len(f.ByRole) != 10 || f.ByKind[0].N != waiting {
 			b.Fatalf("%+v %v", f, err)
 		}

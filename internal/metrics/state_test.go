@@ -1,4 +1,4 @@
-package figures
+package metrics
 
 import (
 	"context"
@@ -24,12 +24,12 @@ import (
 
 // source is a store that says what it is told to.
 type source struct {
-	figures store.Figures
+	figures store.Metrics
 	err     error
 	read    atomic.Int64
 }
 
-func (s *source) Figures(context.Context) (store.Figures, error) {
+func (s *source) Metrics(context.Context) (store.Metrics, error) {
 	s.read.Add(1)
 	return s.figures, s.err
 }

@@ -17,7 +17,7 @@ import (
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/auditlog/floor"
 	"holdpoint/internal/config"
-	"holdpoint/internal/figures"
+	"holdpoint/internal/metrics"
 	"holdpoint/internal/rules"
 	"holdpoint/internal/store"
 )
@@ -45,7 +45,7 @@ func recordStart(ctx context.Context, cfg config.Config, s *store.Store, program
 	if err != nil {
 		return err
 	}
-	registry.MustRegister(figures.NewSettings(program, start.Settings()))
+	registry.MustRegister(metrics.NewSettings(program, start.Settings()))
 	if !cfg.Recorded {
 		return nil
 	}
@@ -72,28 +72,28 @@ func reachable(c client.Client) func(context.Context) error {
 }
 
 // stateOf is how things stand, of a process that has opened them.
-func stateOf(cfg config.Config, s *store.Store, k *rules.Keeper, temporal func(context.Context) error, log *slog.Logger) *figures.State {
-	state := &figures.State{Store: s, Logger: log, Temporal: temporal, Policy: func() figures.Policy {
-		p := figures.Policy{Usable: k.Usable(context.Background()) == nil}
+func stateOf(cfg config.Config, s *store.Store, k *rules.Keeper, temporal func(context.Context) error, log *slog.Logger) *metrics.State {
+	state := &metrics.State{Store: s, Logger: log, Temporal: temporal, Policy: func() metrics.Policy {
+		p := metrics.Policy{Usable: k.Usable(context.Background()) == nil}
 		if b := k.Judge().Policy; b != nil {
 			p.Version, p.ExpiresAt = b.Version, b.ExpiresAt
 		}
 		return p
 	}}
 	if path := cfg.LogFloorFile; path != "" {
-		state.Floor = func() (figures.Floor, error) { return readFloor(path) }
+		state.Floor = func() (metrics.Floor, error) { return readFloor(path) }
 	}
 	return state
 }
 
 // readFloor reads which checkpoint the file keeps.
-func readFloor(path string) (f figures.Floor, err error) {
+func readFloor(path string) (f metrics.Floor, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return f, err
 	}
 	size, err := auditlog.FloorSize(context.Background(), floor.File{Path: path})
-	return figures.Floor{Size: size, KeptAt: info.ModTime()}, err
+	return metrics.Floor{Size: size, KeptAt: info.ModTime()}, err
 }
 
 // monitored is what a worker is asked for its readiness, from before it has reached

@@ -1,4 +1,4 @@
-package figures
+package metrics
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ const every = 15 * time.Second
 // State collects how things stand. All fields but Floor and Every are required.
 type State struct {
 	Store interface {
-		Figures(ctx context.Context) (store.Figures, error)
+		Metrics(ctx context.Context) (store.Metrics, error)
 		Connections() store.Connections
 	}
 	// Temporal asks whether Temporal is there.
@@ -58,7 +58,7 @@ type Floor struct {
 // reading is what was read together.
 type reading struct {
 	at       time.Time
-	figures  store.Figures
+	figures  store.Metrics
 	postgres bool // Postgres has given the figures
 	temporal bool
 	floor    *Floor
@@ -165,7 +165,7 @@ func (s *State) Collect(to chan<- prometheus.Metric) {
 }
 
 // collect gives what comes from Postgres.
-func collect(f store.Figures, gauge func(*prometheus.Desc, float64, ...string)) {
+func collect(f store.Metrics, gauge func(*prometheus.Desc, float64, ...string)) {
 	for _, w := range byKind(f.ByKind) {
 		gauge(pending, float64(w.N), w.For)
 		gauge(oldest, w.Oldest.Seconds(), w.For)
@@ -246,7 +246,7 @@ func (s *State) read() reading {
 	})
 	asking.Go(func() {
 		var err error
-		r.figures, err = s.Store.Figures(ctx)
+		r.figures, err = s.Store.Metrics(ctx)
 		if r.postgres = err == nil; !r.postgres {
 			s.Logger.Warn("figures not read", "of", "postgres", "error", err)
 		}

@@ -1,8 +1,8 @@
-// Package figures is what those who run serve and worker watch, as Prometheus metrics:
+// Package metrics is what those who run serve and worker watch, as Prometheus metrics:
 // what waits and for how long, what people have decided, how the audit log, Postgres,
 // Temporal and the policy stand. No label ever holds an id of an approval, an agent or a
 // person, or anything else that a caller wrote. It decides nothing, and serves nothing.
-package figures
+package metrics
 
 import (
 	"encoding/json"
