@@ -222,7 +222,9 @@ func dynamicSettings() dynamicconfig.Client {
 func configure(postgres *pgx.ConnConfig, stores []store, ports ports) *config.Config {
 	disabled := "disabled"
 	cfg := &config.Config{
-		Global: config.Global{Membership: config.Membership{BroadcastAddress: loopback}},
+		// Nothing is joined. The server gives its services twice that time to start, and 15 s at least, which a machine
+		// that is busy with other things can be too slow for.
+		Global: config.Global{Membership: config.Membership{BroadcastAddress: loopback, MaxJoinDuration: startTimeout / 2}},
 		Persistence: config.Persistence{
 			DefaultStore:     stores[0].database,
 			VisibilityStore:  stores[1].database,
