@@ -103,7 +103,7 @@ func (d *dev) outcomeOf(t testing.TB) string {
 // TestBrowserAdministers: the owner sees what is in force, tries a call, changes
 // an agent, and stops and releases it and all agents; everybody sees it.
 func TestBrowserAdministers(t *testing.T) {
-	browsed.turn(t) // browsers are opened one after another
+	ownPrograms(t)
 	d := startDev(t, nil)
 	b, reviewer := openBrowser(t, d.URL), openBrowser(t, d.URL)
 	b.signIn(d.Owner)

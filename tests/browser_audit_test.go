@@ -57,7 +57,7 @@ func (b *browser) verifies(key string) string {
 // the page; once somebody with all rights has changed its row, the page says so,
 // and other events are still good. Others may not open any of it.
 func TestBrowserAudits(t *testing.T) {
-	browsed.turn(t) // browsers are opened one after another
+	ownPrograms(t)
 	d := startDev(t, nil)
 	tool := newID("audited.")
 	held := d.agent(t).hold(tool, map[string]any{"amount": 12})

@@ -103,7 +103,11 @@ func layCluster(t testing.TB, apart bool) *cluster {
 		})
 		c.temporalURL = own.SuperuserURL("postgres")
 	}
-	c.startTemporal()
+	func() {
+		starting <- struct{}{}
+		defer func() { <-starting }()
+		c.startTemporal()
+	}()
 	t.Cleanup(func() {
 		c.temporal.Stop()
 		if err := c.postgres.Stop(context.Background()); err != nil {

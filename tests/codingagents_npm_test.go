@@ -392,7 +392,7 @@ func TestOpenCodeWithoutPlugins(t *testing.T) {
 	agent := codingAgents[4]
 	home, machine := t.TempDir(), t.TempDir()
 	agent.command(t, home, "") // is it there?
-	d := onCalled(t)
+	d := onHosted(t)
 	plugin := filepath.Join(machine, "holdpoint.js")
 	must(t, nil, "", "tool", "set", agent.shell, "--data", d.dir, "--category", "public_read")
 	eventually(t, seeWithin, "the tool's registration", func() bool {

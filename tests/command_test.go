@@ -264,6 +264,7 @@ func TestSecurityHeaders(t *testing.T) {
 // repository that do not depend on the time, which the command takes from the
 // clock, and the whole of the agreed ones where they are at hand.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	conform(t, filepath.Join("..", "engine", "dialect", "aana", "testdata", "cases.jsonl"), "retrieved_at")
 	if all := filepath.Join("..", "..", "shared", "conformance", "aana.jsonl"); fileText(all) != "" {
 		conform(t, all, "no case says this")

@@ -132,7 +132,7 @@ func (h *cursorHost) waits(a *clientAgent, tool string, input map[string]any) ap
 // TestCursorEndings: each call of a host that does as Cursor's documentation says runs once
 // at most, however it ends, and in none of them without a permission.
 func TestCursorEndings(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	a := newClientAgent(t, d, clientLanguage{})
 	id := a.apart()
 	h := newCursorHost(t, a.proxy.url, a.client.key)

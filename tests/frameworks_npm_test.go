@@ -67,7 +67,7 @@ type frameworkStory struct {
 // tool runs when its call is permitted, as it was permitted, and once at most,
 // whatever the framework itself is told.
 func TestFrameworks(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	for _, framework := range frameworks {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
@@ -291,7 +291,7 @@ func noServer() string {
 // TestFrameworksExamples runs what the page of frameworks shows, as it is, and compiles what
 // the adapters promise to TypeScript.
 func TestFrameworksExamples(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	packages, err := filepath.Abs(npmDir)
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +352,7 @@ export const model = standIn({ id: "%s", name: "send_payment", args: { amount: "
 // TestFrameworkIsResumedByWebhook: a thread of LangGraph waits without asking, and goes on
 // when our webhook comes. One that is not ours resumes nothing.
 func TestFrameworkIsResumedByWebhook(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	packages, err := filepath.Abs(npmDir)
 	if err != nil {
 		t.Fatal(err)

@@ -145,7 +145,7 @@ func (h *hookRun) blocked(why, call, tool string, arguments any, flags ...string
 // TestHook: a coding agent's calls run when the rules or people permit them, each
 // approved one once, and never otherwise.
 func TestHook(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	for _, host := range hookHosts {
 		if host.flat { // TestCursorEndings
 			continue
@@ -281,7 +281,7 @@ func (h *hookRun) edited(was, safer map[string]any) {
 // TestHookFails: whatever fails, the call is blocked, by the only code that blocks, and
 // with a reason, without which Codex runs it.
 func TestHookFails(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	for _, host := range hookHosts {
 		h := d.hookOf(t, host)
 		args := map[string]any{"command": "x"}
@@ -317,7 +317,7 @@ func TestHookFails(t *testing.T) {
 // TestConnectHosts: the settings get the hook beside what was there, once, and doctor
 // proves that it blocks; a hook that does not is found.
 func TestConnectHosts(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	for _, host := range hookHosts {
 		t.Run(host.name, func(t *testing.T) {
 			t.Parallel()
@@ -499,7 +499,7 @@ process.exit(0)`)
 
 // TestUngatedBody: a report that cannot be read is refused, and says where.
 func TestUngatedBody(t *testing.T) {
-	c := onCalled(t).agent(t)
+	c := onHosted(t).agent(t)
 	for body, path := range map[string]string{
 		`{"outcome":"succeeded"}`:                                              "/tool_name",
 		`{"tool_name":"x","outcome":"maybe"}`:                                  "/outcome",

@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	// turn would take the places of those whose turn it is.
 	parallel := flag.Lookup("test.parallel").Value
 	limit, _ := strconv.Atoi(parallel.String()) // the flag is a number
-	places, idle = make(chan struct{}, min(limit, 4)), make(chan struct{}, min(limit, 3))
+	places, idle = make(chan struct{}, min(limit+1, 4)), make(chan struct{}, min(limit, 3))
 	_ = parallel.Set("1000")
 	if limit := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration); limit > 0 {
 		time.AfterFunc(limit-limit/20, hangs)
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	chrome.Close()
 	whole.Close()
-	for _, s := range []*sharedDev{&shared, &called, &browsed, &waiting} {
+	for _, s := range []*sharedDev{&shared, &called, &hosted, &browsed, &waiting} {
 		if err := s.dev.proves(); err != nil {
 			fmt.Fprintln(os.Stderr, "the shared program:", err)
 			code = 1
@@ -67,6 +67,9 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "the shared program:", err)
 			code = 1
 		}
+	}
+	if built.done != nil {
+		<-built.done
 	}
 	if !*keep {
 		_ = os.RemoveAll(built.dir)
@@ -97,12 +100,27 @@ var places, idle chan struct{}
 // a Temporal, gates and workers. It runs beside others, as soon as there is place.
 func ownPrograms(t *testing.T) { t.Helper(); inPlace(t, places) }
 
+// longPrograms is ownPrograms for a test that takes longer than all others: it has its place
+// before them, so that it does not begin when everything else has ended.
+func longPrograms(t *testing.T) {
+	t.Helper()
+	select {
+	case places <- struct{}{}:
+		build()
+		t.Cleanup(func() { <-places })
+		t.Parallel()
+	default:
+		ownPrograms(t)
+	}
+}
+
 // idlePrograms is ownPrograms for a test that waits longer than it computes, for
 // deadlines and outages: its wait keeps no other test from the processors.
 func idlePrograms(t *testing.T) { t.Helper(); inPlace(t, idle) }
 
 func inPlace(t *testing.T, places chan struct{}) {
 	t.Helper()
+	build()
 	t.Parallel()
 	places <- struct{}{}
 	t.Cleanup(func() { <-places })
@@ -120,6 +138,7 @@ func (q *queue) turn(t *testing.T) {
 	before, ended := q.last, make(chan struct{})
 	q.last = ended
 	t.Cleanup(func() { close(ended) })
+	build()
 	t.Parallel()
 	if before != nil {
 		<-before
@@ -129,37 +148,49 @@ func (q *queue) turn(t *testing.T) {
 // built is the binary under test, made when the first test asks for it.
 var built struct {
 	once sync.Once
+	done chan struct{} // closed when it is there, or err says why not
 	dir  string
 	data string // for what programs keep
 	err  error
 }
 
-// binary is the path of the program, built once from the sources beside this
-// package.
+// build begins to make the program, once, from the sources beside this package: while the
+// tests that need none of it run.
+func build() {
+	built.once.Do(func() {
+		built.done = make(chan struct{})
+		go func() {
+			defer close(built.done)
+			built.err = makeProgram()
+		}()
+	})
+}
+
+func makeProgram() (err error) {
+	if built.data, err = pgtest.TempDir("programs"); err != nil {
+		return err
+	}
+	if built.dir, err = os.MkdirTemp("", "holdpoint-tests-"); err != nil {
+		return err
+	}
+	if err = os.Chmod(built.dir, 0o755); err != nil || *made != "" {
+		return err
+	}
+	args := []string{"build", "-ldflags=-s -w", "-o", filepath.Join(built.dir, "holdpoint")}
+	if *race {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, "holdpoint/cmd/holdpoint")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// binary is the path of the program, once it is there.
 func binary(t testing.TB) string {
 	t.Helper()
-	built.once.Do(func() {
-		if built.data, built.err = pgtest.TempDir("programs"); built.err != nil {
-			return
-		}
-		if built.dir, built.err = os.MkdirTemp("", "holdpoint-tests-"); built.err != nil {
-			return
-		}
-		if built.err = os.Chmod(built.dir, 0o755); built.err != nil {
-			return
-		}
-		if *made != "" {
-			return
-		}
-		args := []string{"build", "-ldflags=-s -w", "-o", filepath.Join(built.dir, "holdpoint")}
-		if *race {
-			args = append(args, "-race")
-		}
-		out, err := exec.Command("go", append(args, "holdpoint/cmd/holdpoint")...).CombinedOutput()
-		if err != nil {
-			built.err = fmt.Errorf("build the program: %w\n%s", err, out)
-		}
-	})
+	build()
+	<-built.done
 	if built.err != nil {
 		t.Fatal(built.err)
 	}

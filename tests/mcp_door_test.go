@@ -36,7 +36,7 @@ type rpc struct {
 // TestModelDoorIsGuarded: /mcp asks who calls before it reads anything, reads
 // as strictly as every other door, and answers no other site's pages.
 func TestModelDoorIsGuarded(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	agent := d.agent(t)
 	check := message(1, "aana_pre_tool_check", event("search_docs", "accept", nil))
 	for name, c := range map[string]*client{
@@ -274,7 +274,7 @@ func (k *talk) hangUp() {
 // TestModelLines: what is no message is answered as that, and the conversation
 // goes on; the end of input ends it once everything is answered.
 func TestModelLines(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	k := talkTo(t, nil, "--data", d.dir)
 	check := canonical(t, message(1, "aana_pre_tool_check", event("search_docs", "accept", nil)))
 	for line, want := range map[string]int{
@@ -344,7 +344,7 @@ func TestModelLines(t *testing.T) {
 
 // TestModelProgramEnds: told to stop in the middle of a wait, the program does.
 func TestModelProgramEnds(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	opened := d.agent(t).hold("stopped_note", nil)
 	k := talkTo(t, nil, "--data", d.dir)
 	k.say(canonical(t, message(1, "holdpoint_await", map[string]any{"approval_id": opened.ID, "timeout_seconds": 50})))
@@ -365,7 +365,7 @@ func TestModelProgramEnds(t *testing.T) {
 // TestModelProgramSettings: what is missing or wrong is said in one line, and
 // no key is ever on the command line.
 func TestModelProgramSettings(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	for name, c := range map[string]struct {
 		env, args []string
 		says      string

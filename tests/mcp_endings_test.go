@@ -12,7 +12,7 @@ import (
 // TestModelsEndings: a host that asks by "holdpoint mcp" is permitted a call once, as it was
 // approved, and not at all where it was not, whatever becomes of people, server and program.
 func TestModelsEndings(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	id := newID("host-")
 	key := d.newKey(t, "--agent", id)
 	env := []string{"HOLDPOINT_URL=" + d.URL, "HOLDPOINT_API_KEY=" + key}

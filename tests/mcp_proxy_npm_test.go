@@ -52,7 +52,7 @@ func text(a modelAnswer) string {
 // TestProxyBeforeRealServers: two servers from npm and the official client know
 // nothing of the proxy between them.
 func TestProxyBeforeRealServers(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 
 	t.Run("everything", func(t *testing.T) {
 		g := newGateway(t, d, "kubectl_get-")

@@ -170,7 +170,7 @@ func (g *gateway) waits(tool string, n int) (a approval) {
 // TestProxyGatesTools: through the proxy a server's tool runs when, and as often as,
 // Holdpoint permits it, whatever happens in between.
 func TestProxyGatesTools(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	agent := func(g *gateway) *client { return d.client(t).with(g.key) }
 
 	t.Run("accept and refuse", func(t *testing.T) {

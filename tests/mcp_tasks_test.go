@@ -92,7 +92,7 @@ func (h *taskHost) kill() {
 // while the tool runs, is found by its id by the next proxy, and runs once at most. Where
 // nothing had begun it runs; where it had, nobody is told that it has not.
 func TestTasksOfKilledProxies(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	const waitPath = "/v1/approvals/apr_"
 	for name, each := range map[string]struct {
 		path      string // "" for while the tool runs

@@ -196,7 +196,7 @@ func overStdio(t testing.TB, version string, env []string, args ...string) sessi
 // TestModelsUseTheGate: the same story over both transports, in the oldest and
 // the newest version of the protocol that the SDK's client speaks.
 func TestModelsUseTheGate(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	keyFile := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(keyFile, []byte(d.AgentKey+"\n"), 0o600); err != nil {
 		t.Fatal(err)

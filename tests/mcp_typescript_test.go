@@ -232,7 +232,7 @@ func (c *typescript) waitsAsATask(t *testing.T, d *dev, stdio bool) {
 // TestTypescriptClient tells the same story with a client that shares no line
 // with the server, over both transports.
 func TestTypescriptClient(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	stranger := d.stranger(t)
 	program, err := filepath.Abs(binary(t))
 	if err != nil {

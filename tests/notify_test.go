@@ -244,7 +244,7 @@ func TestNotifications(t *testing.T) {
 // TestBrowserNotifications: an administrator adds, tests, rotates and switches
 // endpoints, and sends dead letters again; nobody else gets there.
 func TestBrowserNotifications(t *testing.T) {
-	browsed.turn(t) // browsers are opened one after another
+	ownPrograms(t)
 	receiver := startHook(t)
 	d := startDev(t, nil)
 	b := openBrowser(t, d.URL)

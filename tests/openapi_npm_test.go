@@ -15,7 +15,7 @@ import (
 // TestOpenAPIForTools has the OpenAPI document looked at by those who read it: a linter
 // that finds nothing to say, and a generator of a TypeScript client that compiles.
 func TestOpenAPIForTools(t *testing.T) {
-	d := onCalled(t)
+	d := onHosted(t)
 	dir := t.TempDir()
 	document := filepath.Join(dir, "openapi.json")
 	// A server on localhost is a warning of its own, and the only one.

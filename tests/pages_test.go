@@ -58,7 +58,7 @@ var noPages = map[string]string{
 //	npm ci --ignore-scripts --prefix tests/testdata/npm
 //	go test -tags npm ./tests -run TestBrowserPages -screens /tmp/screens
 func TestBrowserPages(t *testing.T) {
-	ownPrograms(t)
+	longPrograms(t)
 	axe, err := os.ReadFile(filepath.Join(npmDir, "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatalf("%v\nrun: npm ci --ignore-scripts --prefix tests/%s", err, npmDir)

@@ -267,6 +267,10 @@ func copyStarted(bin, dir string) error {
 	return nil
 }
 
+// starting bounds how many programs start for the first time at once: on two processors
+// ten would all be late.
+var starting = make(chan struct{}, 3)
+
 // startDev starts a dev of the test's own. After the test it must stop cleanly,
 // and its database must hold no broken promise.
 func startDev(t testing.TB, edit func(*devOptions)) *dev {
@@ -280,6 +284,8 @@ func startDev(t testing.TB, edit func(*devOptions)) *dev {
 		if err := copyStarted(o.bin, o.dir); err != nil {
 			t.Fatal(err)
 		}
+		starting <- struct{}{}
+		defer func() { <-starting }()
 	}
 	d, err := launchDev(o.bin, o)
 	if err != nil {
@@ -324,9 +330,10 @@ type sharedDev struct {
 	err error
 }
 
-// browsed is a second one, for the tests with browsers, which take their time, and
-// called a third, for what agents call it with: clients, hooks, proxies, frameworks.
-var shared, browsed, called sharedDev
+// browsed is a second one, for the tests with browsers, which take their time, called a
+// third, for what agents call it with, clients and proxies, and hosted a fourth, for what
+// models are hosted in: coding agents, frameworks, and whatever speaks MCP.
+var shared, browsed, called, hosted sharedDev
 
 // sharedPolicy is the example policy and rules that tests need.
 const sharedPolicy = `routing:
@@ -345,6 +352,9 @@ func onShared(t *testing.T) *dev { t.Helper(); return shared.use(t, launchShared
 
 // onCalled is onShared for a test of what agents call it with.
 func onCalled(t *testing.T) *dev { t.Helper(); return called.use(t, launchShared("called")) }
+
+// onHosted is onShared for a test of what models are hosted in.
+func onHosted(t *testing.T) *dev { t.Helper(); return hosted.use(t, launchShared("hosted")) }
 
 // onBrowsed is onShared for a test with a browser.
 func onBrowsed(t *testing.T) *dev { t.Helper(); return browsed.use(t, launchShared("browsed")) }
@@ -365,7 +375,9 @@ func (s *sharedDev) use(t *testing.T, launch func(bin string) (*dev, error)) *de
 	t.Helper()
 	s.turn(t)
 	if bin := binary(t); s.dev == nil && s.err == nil {
+		starting <- struct{}{}
 		s.dev, s.err = launch(bin)
+		<-starting
 	}
 	if s.err != nil {
 		t.Fatal(s.err)
