@@ -90,6 +90,7 @@ for await (const line of createInterface({ input: process.stdin })) {
       answer({ links, over });
     } else if (order.do === "kill") {
       const closed = new Promise((resolve) => (client.onclose = resolve));
+      client.onerror = (error) => error.code === "EPIPE" || console.error("client:", error.message); // what runs may write to the dead
       process.kill(transport.pid, "SIGKILL");
       await closed;
       answer({});
