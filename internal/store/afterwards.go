@@ -121,9 +121,5 @@ func (s Approvals) OfSession(ctx context.Context, agentID, session string, limit
 
 // SessionSize is how many approvals one of an agent's sessions has.
 func (s Approvals) SessionSize(ctx context.Context, agentID, session string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	var n int
-	err := s.pool.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE agent_id = $1 AND session = $2 AND session <> ''`, agentID, session).Scan(&n)
-	return n, translate(err)
+	return value[int](ctx, s.db, `SELECT count(*) FROM approvals WHERE agent_id = $1 AND session = $2 AND session <> ''`, agentID, session)
 }

@@ -267,11 +267,7 @@ func (s Approvals) Sealed(ctx context.Context, ids []string, size int) (map[stri
 
 // PendingCount is how many approvals of the agent are pending.
 func (s Approvals) PendingCount(ctx context.Context, agentID string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	var n int
-	err := s.pool.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE status = 'pending' AND agent_id = $1`, agentID).Scan(&n)
-	return n, translate(err)
+	return value[int](ctx, s.db, `SELECT count(*) FROM approvals WHERE status = 'pending' AND agent_id = $1`, agentID)
 }
 
 // Eligibility is whose say somebody has: their own, or that of somebody for whom
@@ -477,20 +473,14 @@ func (s Outbox) Depth(ctx context.Context) (n int, oldest time.Duration, err err
 // Poke puts messages for Temporal into the outbox, but for the approvals that
 // have one waiting there already.
 func (s Outbox) Poke(ctx context.Context, approvalIDs []string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `INSERT INTO outbox (approval_id)
+	return s.exec(ctx, `INSERT INTO outbox (approval_id)
 		SELECT lost.id FROM unnest($1::text[]) AS lost (id) WHERE NOT EXISTS (SELECT FROM outbox o WHERE o.approval_id = lost.id)`, approvalIDs)
-	return translate(err)
 }
 
 // MarkRead records that the person was shown the whole of the arguments that have
 // the digest.
 func (s Approvals) MarkRead(ctx context.Context, approvalID, personID, digest string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `INSERT INTO card_views (approval_id, person_id, digest) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, approvalID, personID, digest)
-	return translate(err)
+	return s.exec(ctx, `INSERT INTO card_views (approval_id, person_id, digest) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, approvalID, personID, digest)
 }
 
 // WasRead reports whether MarkRead has recorded that.

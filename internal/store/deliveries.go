@@ -56,10 +56,7 @@ func (s Notifications) Due(ctx context.Context, limit int) ([]string, error) {
 
 // MarkStarted notes that Temporal has these.
 func (s Notifications) MarkStarted(ctx context.Context, ids []string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `UPDATE notifications SET started_at = clock_timestamp() WHERE id = ANY ($1) AND status = 'waiting'`, ids)
-	return translate(err)
+	return s.exec(ctx, `UPDATE notifications SET started_at = clock_timestamp() WHERE id = ANY ($1) AND status = 'waiting'`, ids)
 }
 
 // Overdue lists, after the given id and in order of id, up to limit
@@ -73,10 +70,7 @@ func (s Notifications) Overdue(ctx context.Context, after string, grace time.Dur
 
 // Restart has these given to Temporal again.
 func (s Notifications) Restart(ctx context.Context, ids []string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `UPDATE notifications SET started_at = NULL WHERE id = ANY ($1) AND status = 'waiting'`, ids)
-	return translate(err)
+	return s.exec(ctx, `UPDATE notifications SET started_at = NULL WHERE id = ANY ($1) AND status = 'waiting'`, ids)
 }
 
 // Take takes a notification up for an attempt. The first time it takes along
@@ -131,28 +125,19 @@ func (s Notifications) Take(ctx context.Context, id string) (Delivery, error) {
 
 // Drop ends a notification for which there is nobody any more, or nothing to tell.
 func (s Notifications) Drop(ctx context.Context, id, reason string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `UPDATE notifications SET status = 'dropped', last_error = $2, ended_at = clock_timestamp() WHERE id = $1 AND status = 'waiting'`, id, reason)
-	return translate(err)
+	return s.exec(ctx, `UPDATE notifications SET status = 'dropped', last_error = $2, ended_at = clock_timestamp() WHERE id = $1 AND status = 'waiting'`, id, reason)
 }
 
 // MarkSent records that the other side has it.
 func (s Notifications) MarkSent(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `UPDATE notifications SET status = 'sent', attempts = attempts + 1, last_error = '', ended_at = clock_timestamp()
+	return s.exec(ctx, `UPDATE notifications SET status = 'sent', attempts = attempts + 1, last_error = '', ended_at = clock_timestamp()
 		WHERE id = $1 AND status = 'waiting'`, id)
-	return translate(err)
 }
 
 // MarkFailed records an attempt that failed, and when there is another.
 func (s Notifications) MarkFailed(ctx context.Context, id, reason string, again time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `UPDATE notifications SET attempts = attempts + 1, last_error = $2, due_at = clock_timestamp() + make_interval(secs => $3)
+	return s.exec(ctx, `UPDATE notifications SET attempts = attempts + 1, last_error = $2, due_at = clock_timestamp() + make_interval(secs => $3)
 		WHERE id = $1 AND status = 'waiting'`, id, reason, again.Seconds())
-	return translate(err)
 }
 
 // MarkDead gives a notification up, with the event that says so. With

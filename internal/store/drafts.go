@@ -47,8 +47,5 @@ func (s Drafts) Of(ctx context.Context, approvalID, personID string) ([]Draft, e
 
 // Delete takes a draft away, if there is one.
 func (s Drafts) Delete(ctx context.Context, approvalID, personID, form string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `DELETE FROM drafts WHERE approval_id = $1 AND person_id = $2 AND form = $3`, approvalID, personID, form)
-	return translate(err)
+	return s.exec(ctx, `DELETE FROM drafts WHERE approval_id = $1 AND person_id = $2 AND form = $3`, approvalID, personID, form)
 }

@@ -189,10 +189,7 @@ func (s Events) CountUnplaced(ctx context.Context) (strays int64, err error) {
 // CountAlarms counts the events that tell of a fact without an event (approval.NotInLog)
 // of approvals that are pending, or ended less than within ago.
 func (s Events) CountAlarms(ctx context.Context, within time.Duration) (alarms int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err = s.pool.QueryRow(ctx, countAlarms, within.Seconds(), approval.NotInLog.Code).Scan(&alarms)
-	return alarms, translate(err)
+	return value[int64](ctx, s.db, countAlarms, within.Seconds(), approval.NotInLog.Code)
 }
 
 const countAlarms = `SELECT count(*) FROM approvals a JOIN events e ON e.approval_id = a.id

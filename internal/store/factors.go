@@ -25,11 +25,23 @@ const factorsOf = `array_remove(ARRAY[
 // Of lists which second factors a person has, of "passkey" and
 // "totp" in that order. ErrNotFound: there is no such person who is enabled.
 func (s Factors) Of(ctx context.Context, personID string) ([]string, error) {
+	return value[[]string](ctx, s.db, `SELECT `+factorsOf+` FROM people p WHERE p.id = $1 AND p.disabled_at IS NULL`, personID)
+}
+
+// exec runs a statement, however many rows it changes.
+func (s *db) exec(ctx context.Context, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var factors []string
-	err := s.pool.QueryRow(ctx, `SELECT `+factorsOf+` FROM people p WHERE p.id = $1 AND p.disabled_at IS NULL`, personID).Scan(&factors)
-	return factors, translate(err)
+	_, err := s.pool.Exec(ctx, sql, args...)
+	return translate(err)
+}
+
+// value reads the one value of the one row that a statement returns. ErrNotFound: it returned none.
+func value[T any](ctx context.Context, s *db, sql string, args ...any) (v T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, sql, args...).Scan(&v)
+	return v, translate(err)
 }
 
 // change runs a statement that changes one row. ErrNotFound: it changed none.

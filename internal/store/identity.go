@@ -179,10 +179,7 @@ func (s People) List(ctx context.Context) ([]engine.Person, error) {
 
 // CountWithPassword counts the enabled people with a role whom a password signs in.
 func (s People) CountWithPassword(ctx context.Context, role string) (n int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM people WHERE disabled_at IS NULL AND $1 = ANY (roles) AND password_hash <> $2`, role, NoPassword).Scan(&n)
-	return n, translate(err)
+	return value[int](ctx, s.db, `SELECT count(*) FROM people WHERE disabled_at IS NULL AND $1 = ANY (roles) AND password_hash <> $2`, role, NoPassword)
 }
 
 // Person returns the person of a live session, with when and how they

@@ -406,8 +406,5 @@ func (s Inbox) SaveView(ctx context.Context, personID string, v InboxView, most 
 
 // DropView forgets one of the person's; forgetting one that is not there is no error.
 func (s Inbox) DropView(ctx context.Context, personID, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `DELETE FROM inbox_views WHERE person_id = $1 AND id = $2`, personID, id)
-	return translate(err)
+	return s.exec(ctx, `DELETE FROM inbox_views WHERE person_id = $1 AND id = $2`, personID, id)
 }

@@ -49,11 +49,7 @@ func logHead(ctx context.Context, q querier) (LogHead, error) {
 // for it; 0 when all have theirs. Where events get numbers that never will, it is
 // for how long the log has stood still.
 func (s Log) Delay(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	var delay time.Duration
-	err := s.pool.QueryRow(ctx, `SELECT `+logDelay+` FROM log_head h`).Scan(&delay)
-	return delay, translate(err)
+	return value[time.Duration](ctx, s.db, `SELECT `+logDelay+` FROM log_head h`)
 }
 
 // logDelay is Delay, of log_head h.
@@ -149,10 +145,7 @@ func (s Log) Checkpoints(ctx context.Context, below int64, limit int) ([]Checkpo
 
 // Cosign keeps a witness's signature of a checkpoint, once.
 func (s Log) Cosign(ctx context.Context, size int64, witness, line string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `INSERT INTO log_cosignatures (size, name, line) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, size, witness, line)
-	return translate(err)
+	return s.exec(ctx, `INSERT INTO log_cosignatures (size, name, line) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, size, witness, line)
 }
 
 const recordColumns = `e.event_id::text, e.appended_at, e.type, e.outcome, e.agent_id, e.tool_name, coalesce(e.approval_id, ''), e.body`

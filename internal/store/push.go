@@ -165,10 +165,7 @@ func (s Push) Remove(ctx context.Context, personID, id string, e engine.Event) e
 
 // Gone takes away a subscription that its browser has ended.
 func (s Push) Gone(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `DELETE FROM push_subscriptions WHERE id = $1`, id)
-	return translate(err)
+	return s.exec(ctx, `DELETE FROM push_subscriptions WHERE id = $1`, id)
 }
 
 // MarkUsed notes that a push has just been taken.

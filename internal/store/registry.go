@@ -284,10 +284,7 @@ type Exceeded struct {
 // Killed reports whether a switch stops the agent at this moment, whatever a
 // process remembers.
 func (s Registry) Killed(ctx context.Context, agentID string) (killed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kill_switches WHERE agent_id IN ('', $1))`, agentID).Scan(&killed)
-	return killed, translate(err)
+	return value[bool](ctx, s.db, `SELECT EXISTS (SELECT FROM kill_switches WHERE agent_id IN ('', $1))`, agentID)
 }
 
 // nameLocks lets one at a time through for each name.
@@ -359,9 +356,6 @@ func (s Registry) TakeCall(ctx context.Context, agentID, tool, session string, l
 // ForgetCalls drops counted calls and sessions that no limit can ask about any
 // more.
 func (s Registry) ForgetCalls(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `WITH calls AS (DELETE FROM rate_calls WHERE expires_at < (SELECT clock_timestamp()))
+	return s.exec(ctx, `WITH calls AS (DELETE FROM rate_calls WHERE expires_at < (SELECT clock_timestamp()))
 		DELETE FROM rate_sessions WHERE last_at < (SELECT clock_timestamp()) - interval '31 days'`)
-	return translate(err)
 }

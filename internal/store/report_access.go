@@ -149,11 +149,7 @@ func (s Reports) reportEvents(ctx context.Context, sql string, args ...any) ([]e
 
 // LogBegan is when the first event was appended. ErrNotFound: there is none.
 func (s Reports) LogBegan(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	var at time.Time
-	err := s.pool.QueryRow(ctx, `SELECT appended_at FROM events ORDER BY seq LIMIT 1`).Scan(&at)
-	return at, translate(err)
+	return value[time.Time](ctx, s.db, `SELECT appended_at FROM events ORDER BY seq LIMIT 1`)
 }
 
 // DocumentByDigest returns a document, in force or not, by the digest of its

@@ -93,10 +93,7 @@ func (c *Change) Rules() (RulesInForce, error) {
 
 // WasInForce reports whether a document of a kind was in force and has been replaced.
 func (s Rules) WasInForce(ctx context.Context, kind, digest string) (was bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM active_documents WHERE kind = $1 AND $2 = ANY (former))`, kind, digest).Scan(&was)
-	return was, translate(err)
+	return value[bool](ctx, s.db, `SELECT EXISTS (SELECT FROM active_documents WHERE kind = $1 AND $2 = ANY (former))`, kind, digest)
 }
 
 // Activate puts a document in force and reports whether that changed anything:
@@ -162,10 +159,7 @@ func (s Rules) activate(ctx context.Context, d Document, by string, around bool,
 
 // KeepRuleset keeps what decisions under a digest are judged by.
 func (s Rules) KeepRuleset(ctx context.Context, digest string, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `INSERT INTO rulesets (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`, digest, body)
-	return translate(err)
+	return s.exec(ctx, `INSERT INTO rulesets (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`, digest, body)
 }
 
 // Ruleset returns what decisions under a digest were judged by. ErrNotFound:

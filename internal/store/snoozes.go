@@ -28,10 +28,7 @@ func (s Inbox) Snooze(ctx context.Context, personID, approvalID string, long tim
 
 // Unsnooze brings it back; what is not snoozed stays so.
 func (s Inbox) Unsnooze(ctx context.Context, personID, approvalID string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `DELETE FROM snoozes WHERE person_id = $1 AND approval_id = $2`, personID, approvalID)
-	return translate(err)
+	return s.exec(ctx, `DELETE FROM snoozes WHERE person_id = $1 AND approval_id = $2`, personID, approvalID)
 }
 
 // Snoozed is until when the person has snoozed the approval; the zero time for not at all.

@@ -378,11 +378,7 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Now is the database's clock.
 func (s *db) Now(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	var now time.Time
-	err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
-	return now, translate(err)
+	return value[time.Time](ctx, s, `SELECT clock_timestamp()`)
 }
 
 // ValidApprovalID reports whether an id has the form of an approval's: what
