@@ -153,8 +153,8 @@ func TestSignInWithFormerPassword(t *testing.T) {
 	reset = func() {
 		p, _, err := h.store.People.ByEmail(h.t.Context(), email)
 		if err == nil {
-			_, err = h.store.People.Change(h.t.Context(), p.ID, "", "admin", nil, func(store.Standing) (store.Edit, engine.Event, error) {
-				return store.Edit{PasswordHash: store.NoPassword, SignOut: true}, storetest.Event(), nil
+			_, err = h.store.People.Change(h.t.Context(), p.ID, "", "admin", nil, func(store.LockedAccount) (store.AccountEdit, engine.Event, error) {
+				return store.AccountEdit{PasswordHash: store.NoPassword, SignOut: true}, storetest.Event(), nil
 			})
 		}
 		if err != nil {

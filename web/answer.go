@@ -30,7 +30,7 @@ func (h *answerHandler) read(r *http.Request, p engine.Person) (gate.Card, *form
 	if err != nil {
 		return found, nil, err
 	}
-	f, err := gate.AskedFor(found.Approval)
+	f, err := gate.AskedForm(found.Approval)
 	if err == nil && f == nil {
 		err = &access.Refusal{Kind: access.Conflict, Code: "nothing_to_answer", Detail: "This call asks for nothing to be supplied, or not any more."}
 	}

@@ -213,7 +213,7 @@ const maxOwnWords = 3
 func historyRow(a approval.Approval, p engine.Person, told gate.Stakes, name func(string) string) views.HistoryRow {
 	row := views.HistoryRow{
 		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: a.Call.Environment, Stakes: views.Stakes{Sentence: told.Sentence, From: told.From},
-		Status: status(a), By: ending(a, name), EndedAt: a.EndedAt, Took: gate.Took(a), Execution: executionWords(a), Erased: !a.ErasedAt.IsZero(), Edited: edited(a),
+		Status: status(a), By: ending(a, name), EndedAt: a.EndedAt, Took: gate.OpenFor(a), Execution: executionWords(a), Erased: !a.ErasedAt.IsZero(), Edited: edited(a),
 		Own: ownWords(a, p),
 	}
 	if row.Change = gate.ChangeUnder(a.Call.Tool) != ""; row.Change {

@@ -186,8 +186,8 @@ func TestSSO(t *testing.T) {
 	}
 
 	// Another role by hand, other groups at the provider: the first stays.
-	if _, err := h.db.Owner().People.Change(t.Context(), ada.ID, "", "admin", nil, func(store.Standing) (store.Edit, engine.Event, error) {
-		return store.Edit{SetRoles: true, Roles: []string{"gardener", "reviewer"}}, storetest.Event(), nil
+	if _, err := h.db.Owner().People.Change(t.Context(), ada.ID, "", "admin", nil, func(store.LockedAccount) (store.AccountEdit, engine.Event, error) {
+		return store.AccountEdit{SetRoles: true, Roles: []string{"gardener", "reviewer"}}, storetest.Event(), nil
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -149,7 +149,7 @@ func (r *changesRequire) signatures(ctx context.Context, c *cli, by access.By) e
 	if err != nil {
 		return err
 	}
-	if n := len(rules.Able(in)); n <= rule.Needed {
+	if n := len(rules.CurrentSigners(in)); n <= rule.Needed {
 		fmt.Fprintf(terminal, "careful: people with the role %s who have a key that signs: only %d. When one leaves, no policy can follow (“holdpoint policy signer add”)\n", rule.Role, n)
 	}
 	active, _, err := s.Rules.ActiveDocuments(ctx)

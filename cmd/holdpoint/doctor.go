@@ -298,7 +298,7 @@ func (d *checkup) signers(ctx context.Context, s *store.Store, environment strin
 	if !d.say(what, err, "Every call is refused. Sign it and put it in force again; in an emergency: holdpoint changes free signatures.") {
 		return
 	}
-	if able, needed := rules.Able(in), in.Rule.Rule.Needed; len(able) < needed {
+	if able, needed := rules.CurrentSigners(in), in.Rule.Rule.Needed; len(able) < needed {
 		d.warn("enough people to sign the next policy", fmt.Sprintf("it takes %d × %s, and %d can (%s)", needed, in.Rule.Rule.Role, len(able), strings.Join(able, ", ")), "What is in force goes on until it expires. Register keys: holdpoint policy signer add EMAIL --key FILE.pub")
 	}
 }

@@ -202,7 +202,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	console, err := web.New(web.Config{
 		Inbox: g.Queries, History: g.Histories, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
 		Votes: g.Contributions, Contributions: g.Contributions, Requirements: g.Contributions, Edits: g.Contributions, Outcomes: g.Contributions,
-		Drafts: g.Drafts, Grants: g.Grants, Delegations: administration.Delegations, People: administration.People, AccessReviews: administration.AccessReviews, OnCall: administration.OnCall, APIKeys: administration.Keys, RuleChanges: rules.Doors{Keeper: keeper},
+		Drafts: g.Drafts, Grants: g.Grants, Delegations: administration.Delegations, People: administration.People, AccessReviews: administration.AccessReviews, OnCall: administration.OnCall, APIKeys: administration.Keys, RuleChanges: rules.RefusingKeeper{Keeper: keeper},
 		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Stops: keeper.Stops, Notifications: administration.Endpoints, Push: administration.Push, Slack: administration.Slack,
 		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
 		Log: logged, Exporter: exporter, LogKeys: publicKeysOfLog(cfg), Floor: floorReader(cfg),
@@ -234,7 +234,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	door, err := api.New(api.Config{
 		Exporter: exporter, Slack: inSlack,
 		Evidence: &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: exporter, Present: web.EvidenceCard},
-		Gate:     g, Admin: administration, Changes: rules.Doors{Keeper: keeper}, Log: logged, Reports: reports, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
+		Gate:     g, Admin: administration, Changes: rules.RefusingKeeper{Keeper: keeper}, Log: logged, Reports: reports, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
 		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
 			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
 		},

@@ -127,22 +127,22 @@ func (p People) Account(ctx context.Context, id string) (Account, error) {
 
 // change changes the account of an id or e-mail address. judge is given the account
 // under the lock, and says what becomes of it.
-func (p People) change(ctx context.Context, by access.By, who string, once *access.Once[store.Standing], judge func(store.Standing) (store.Edit, engine.Event, error)) (store.Standing, error) {
+func (p People) change(ctx context.Context, by access.By, who string, once *access.Once[store.LockedAccount], judge func(store.LockedAccount) (store.AccountEdit, engine.Event, error)) (store.LockedAccount, error) {
 	if !p.MayBeChanged() {
-		return store.Standing{}, byCommand
+		return store.LockedAccount{}, byCommand
 	}
 	if once != nil {
 		if err := p.Store.Answered(ctx, once.Of()); err != nil {
-			return store.Standing{}, p.administered(ctx, err)
+			return store.LockedAccount{}, p.administered(ctx, err)
 		}
 	}
 	found, err := Retention(p).person(ctx, who)
 	if err != nil {
-		return store.Standing{}, err
+		return store.LockedAccount{}, err
 	}
-	done, err := p.Store.People.Change(ctx, found.ID, by.Actor.ID, access.AdminRole, once, func(now store.Standing) (store.Edit, engine.Event, error) {
+	done, err := p.Store.People.Change(ctx, found.ID, by.Actor.ID, access.AdminRole, once, func(now store.LockedAccount) (store.AccountEdit, engine.Event, error) {
 		if err := mayChange(by, now); err != nil {
-			return store.Edit{}, engine.Event{}, err
+			return store.AccountEdit{}, engine.Event{}, err
 		}
 		return judge(now)
 	})
@@ -153,7 +153,7 @@ func (p People) change(ctx context.Context, by access.By, who string, once *acce
 }
 
 // mayChange refuses a person who administers no more at the moment of the change.
-func mayChange(by access.By, now store.Standing) error {
+func mayChange(by access.By, now store.LockedAccount) error {
 	if by.Actor.Kind == engine.HumanActor && !now.ByAdministers {
 		return notAdmin
 	}
@@ -161,7 +161,7 @@ func mayChange(by access.By, now store.Standing) error {
 }
 
 // another refuses what people do not do to an account of their own.
-func another(by access.By, now store.Standing) error {
+func another(by access.By, now store.LockedAccount) error {
 	if by.Actor.Kind == engine.HumanActor && (by.Actor.ID == now.ID || by.Actor.ID == now.Identity || now.ByIdentity == now.Identity) {
 		return ownAccount
 	}
@@ -180,8 +180,8 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 		return engine.Person{}, err
 	}
 	var waits *changeItem
-	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.Standing) (store.Edit, engine.Event, error) {
-		var edit store.Edit
+	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.LockedAccount) (store.AccountEdit, engine.Event, error) {
+		var edit store.AccountEdit
 		if c.Name != nil {
 			if edit.Name = strings.TrimSpace(*c.Name); edit.Name == now.Name {
 				edit.Name = ""
@@ -220,7 +220,7 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 // errWaits undoes what has to wait for its approval.
 var errWaits = errors.New("it takes an approval")
 
-func personOf(now store.Standing) engine.Person { return now.Person }
+func personOf(now store.LockedAccount) engine.Person { return now.Person }
 
 // roles are the account's after the change, sorted.
 func (c PersonChange) roles(now []string) []string {
@@ -235,7 +235,7 @@ func uniqueRoles(roles []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(roles)))
 }
 
-func (c PersonChange) judge(by access.By, now store.Standing, edit store.Edit, known []string) error {
+func (c PersonChange) judge(by access.By, now store.LockedAccount, edit store.AccountEdit, known []string) error {
 	if !edit.SetRoles {
 		if edit.Name == "" {
 			return &access.Refusal{Kind: access.Conflict, Code: "unchanged", Detail: "That is how the account is already. Nothing was changed."}
@@ -300,7 +300,7 @@ func nameFits(name string) error {
 
 // Disable keeps somebody out from now on; votes in what still waits become void.
 func (p People) Disable(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error) {
-	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.Standing) (store.Edit, engine.Event, error) {
+	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.LockedAccount) (store.AccountEdit, engine.Event, error) {
 		err := another(by, now)
 		switch {
 		case err != nil:
@@ -309,7 +309,7 @@ func (p People) Disable(ctx context.Context, by access.By, who string, once *acc
 		case now.Has(access.AdminRole) && now.OtherAdministrators == 0:
 			err = lastAdmin
 		}
-		return store.Edit{Disable: true, SignOut: true}, changed(by, "USER_DISABLED", "A person was disabled.", now.ID, roleChange(now.ID, now.Roles, nil)), err
+		return store.AccountEdit{Disable: true, SignOut: true}, changed(by, "USER_DISABLED", "A person was disabled.", now.ID, roleChange(now.ID, now.Roles, nil)), err
 	})
 	return done.Person, err
 }
@@ -323,7 +323,7 @@ func (p People) Enable(ctx context.Context, by access.By, who string, once *acce
 	if err != nil {
 		return PasswordLink{}, err
 	}
-	may := func(now store.Standing) error {
+	may := func(now store.LockedAccount) error {
 		err := another(by, now)
 		if err == nil && !now.Disabled {
 			err = &access.Refusal{Kind: access.Conflict, Code: "unchanged", Detail: "This account is not disabled. Nothing was changed."}
@@ -332,12 +332,12 @@ func (p People) Enable(ctx context.Context, by access.By, who string, once *acce
 	}
 	// later are the roles that wait.
 	enable := func(later []string, approvalID string, opens *store.Submission) (PasswordLink, error) {
-		return p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, string, error) {
+		return p.withLink(ctx, by, who, once, func(now store.LockedAccount) (store.AccountEdit, engine.Event, string, error) {
 			err := may(now)
 			if err == nil && guarded && !slices.Equal(uniqueRoles(now.Roles), later) {
 				err = &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The account’s roles have just been changed. Look at them, and enable it again. Nothing was changed."}
 			}
-			edit, after := store.Edit{Enable: true, Opens: opens, SetRoles: len(later) > 0}, now.Roles
+			edit, after := store.AccountEdit{Enable: true, Opens: opens, SetRoles: len(later) > 0}, now.Roles
 			if edit.SetRoles {
 				after = nil
 			}
@@ -351,10 +351,10 @@ func (p People) Enable(ctx context.Context, by access.By, who string, once *acce
 		return PasswordLink{}, cannotHold
 	}
 	// Where giving roles takes an approval, getting them back does.
-	var now store.Standing
-	_, err = p.change(ctx, by, who, access.Adapt(once, func(now store.Standing) PasswordLink { return PasswordLink{Person: now.Person} }), func(standing store.Standing) (store.Edit, engine.Event, error) {
+	var now store.LockedAccount
+	_, err = p.change(ctx, by, who, access.Adapt(once, func(now store.LockedAccount) PasswordLink { return PasswordLink{Person: now.Person} }), func(standing store.LockedAccount) (store.AccountEdit, engine.Event, error) {
 		now = standing
-		return store.Edit{}, engine.Event{}, cmp.Or(may(now), errWaits)
+		return store.AccountEdit{}, engine.Event{}, cmp.Or(may(now), errWaits)
 	})
 	if !errors.Is(err, errWaits) {
 		return PasswordLink{}, err
@@ -391,8 +391,8 @@ func (p People) withoutRoles(ctx context.Context, by access.By, account engine.P
 		return nil
 	}
 	h := PendingChange{Kind: store.RolesChange, ApprovalID: store.NewID("apr")}
-	h.Submit = func(ctx context.Context, opens store.Submission) (store.Stored, error) {
-		return store.Stored{}, write(h.ApprovalID, &opens)
+	h.Submit = func(ctx context.Context, opens store.Submission) (store.SubmitResult, error) {
+		return store.SubmitResult{}, write(h.ApprovalID, &opens)
 	}
 	held, err := p.open(ctx, by, h, []changeItem{i})
 	if err == nil && held.ApprovalID != h.ApprovalID { // they wait already, since it was enabled before
@@ -404,23 +404,23 @@ func (p People) withoutRoles(ctx context.Context, by access.By, account engine.P
 // ResetPassword makes somebody's password void, ends their sessions, and returns a
 // link by which they set another. Second factors stay.
 func (p People) ResetPassword(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink]) (PasswordLink, error) {
-	return p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, string, error) {
+	return p.withLink(ctx, by, who, once, func(now store.LockedAccount) (store.AccountEdit, engine.Event, string, error) {
 		err := another(by, now)
 		if err == nil && now.Disabled {
 			err = notEnabled
 		}
-		return store.Edit{}, changed(by, "PASSWORD_RESET", "A person’s password was made void, and is set anew by a link.", now.ID, map[string]any{"person": now.ID}), "", err
+		return store.AccountEdit{}, changed(by, "PASSWORD_RESET", "A person’s password was made void, and is set anew by a link.", now.ID, map[string]any{"person": now.ID}), "", err
 	})
 }
 
 // withLink is change for what ends with a link by which the person sets a password. judge also
 // says by which approval the person gets their roles, "" for none.
-func (p People) withLink(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink], judge func(store.Standing) (store.Edit, engine.Event, string, error)) (PasswordLink, error) {
+func (p People) withLink(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink], judge func(store.LockedAccount) (store.AccountEdit, engine.Event, string, error)) (PasswordLink, error) {
 	link, edit, err := p.newLink(ctx)
 	if err != nil {
 		return link, err
 	}
-	done, err := p.change(ctx, by, who, access.Adapt(once, func(now store.Standing) PasswordLink { return link.of(now.Person) }), func(now store.Standing) (store.Edit, engine.Event, error) {
+	done, err := p.change(ctx, by, who, access.Adapt(once, func(now store.LockedAccount) PasswordLink { return link.of(now.Person) }), func(now store.LockedAccount) (store.AccountEdit, engine.Event, error) {
 		own, e, waits, err := judge(now)
 		link.RolesWait = waits
 		own.PasswordHash, own.SignOut, own.LinkHash, own.LinkLasts = store.NoPassword, true, edit.LinkHash, edit.LinkLasts
@@ -442,14 +442,14 @@ func (p People) Mail(ctx context.Context, l PasswordLink) error {
 }
 
 // newLink makes a link, and the edit that stores its hash.
-func (p People) newLink(ctx context.Context) (PasswordLink, store.Edit, error) {
+func (p People) newLink(ctx context.Context) (PasswordLink, store.AccountEdit, error) {
 	if p.PublicURL == "" {
-		return PasswordLink{}, store.Edit{}, errors.New("public_url: it is missing, and the link leads there (HOLDPOINT_PUBLIC_URL)")
+		return PasswordLink{}, store.AccountEdit{}, errors.New("public_url: it is missing, and the link leads there (HOLDPOINT_PUBLIC_URL)")
 	}
 	now, err := p.Store.Now(ctx)
 	token := strings.ToLower(rand.Text())
 	return PasswordLink{URL: strings.TrimSuffix(p.PublicURL, "/") + WelcomePath + token, ExpiresAt: now.Add(LinkLasts).UTC().Truncate(time.Second)},
-		store.Edit{LinkHash: linkHash(token), LinkLasts: LinkLasts}, err
+		store.AccountEdit{LinkHash: linkHash(token), LinkLasts: LinkLasts}, err
 }
 
 func (l PasswordLink) of(p engine.Person) PasswordLink {
@@ -465,8 +465,8 @@ func linkHash(token string) []byte {
 
 // SignOut ends all of somebody's sessions.
 func (p People) SignOut(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error) {
-	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.Standing) (store.Edit, engine.Event, error) {
-		return store.Edit{SignOut: true}, changed(by, "USER_SIGNED_OUT", "A person was signed out everywhere.", now.ID, map[string]any{"person": now.ID}), nil
+	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.LockedAccount) (store.AccountEdit, engine.Event, error) {
+		return store.AccountEdit{SignOut: true}, changed(by, "USER_SIGNED_OUT", "A person was signed out everywhere.", now.ID, map[string]any{"person": now.ID}), nil
 	})
 	return done.Person, err
 }
@@ -478,7 +478,7 @@ func (p People) Unlink(ctx context.Context, by access.By, who string) (engine.Pe
 	if !p.Owner {
 		return engine.Person{}, byCommand
 	}
-	done, err := p.change(ctx, by, who, nil, func(now store.Standing) (store.Edit, engine.Event, error) {
+	done, err := p.change(ctx, by, who, nil, func(now store.LockedAccount) (store.AccountEdit, engine.Event, error) {
 		var err error
 		switch {
 		case !now.Linked:
@@ -486,7 +486,7 @@ func (p People) Unlink(ctx context.Context, by access.By, who string) (engine.Pe
 		case !now.Disabled && !now.HasPassword && now.Has(access.AdminRole) && now.OtherAdministrators == 0:
 			err = lastToSignIn
 		}
-		return store.Edit{Unlink: true, SignOut: true}, changed(by, "USER_UNLINKED", "No provider of single sign-on opens a person’s account any more.", now.ID, map[string]any{"person": now.ID}), err
+		return store.AccountEdit{Unlink: true, SignOut: true}, changed(by, "USER_UNLINKED", "No provider of single sign-on opens a person’s account any more.", now.ID, map[string]any{"person": now.ID}), err
 	})
 	return done.Person, err
 }
@@ -525,8 +525,8 @@ func (p People) Invite(ctx context.Context, by access.By, n NewPerson, anyRole b
 	link = link.of(added)
 	err = p.withoutRoles(ctx, by, added, roles, func(approvalID string, opens *store.Submission) error {
 		link.RolesWait, edit.Opens = approvalID, opens
-		_, err := p.Store.People.Invite(ctx, added, by.Actor.ID, access.AdminRole, store.NoPassword, edit, access.Adapt(once, func(store.Standing) PasswordLink { return link }),
-			func(now store.Standing) (engine.Event, error) {
+		_, err := p.Store.People.Invite(ctx, added, by.Actor.ID, access.AdminRole, store.NoPassword, edit, access.Adapt(once, func(store.LockedAccount) PasswordLink { return link }),
+			func(now store.LockedAccount) (engine.Event, error) {
 				err := mayChange(by, now)
 				if err == nil {
 					err = another(by, now) // another account of one's own, with other roles

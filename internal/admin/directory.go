@@ -288,7 +288,7 @@ func (d Directory) setAccount(tx *store.DirectoryChange, by access.By, c providi
 	}
 	if name != now.Name && nameFits(name) == nil {
 		tx.Record(changed(by, "USER_RENAMED", "A person was given another name.", id, map[string]any{"person": id}))
-		if err := tx.Edit(id, store.Edit{Name: name}); err != nil {
+		if err := tx.Edit(id, store.AccountEdit{Name: name}); err != nil {
 			return err
 		}
 	}
@@ -299,13 +299,13 @@ func (d Directory) setAccount(tx *store.DirectoryChange, by access.By, c providi
 	case *active && u.ByDirectory:
 		roles := slices.DeleteFunc(slices.Clone(now.Roles), func(role string) bool { return !c.given(role) })
 		tx.Record(changed(by, "USER_ENABLED", "A person was enabled again.", id, roleChange(id, nil, roles)))
-		return tx.Edit(id, store.Edit{Enable: true, SetRoles: len(roles) != len(now.Roles), Roles: roles, PasswordHash: store.NoPassword, SignOut: true})
+		return tx.Edit(id, store.AccountEdit{Enable: true, SetRoles: len(roles) != len(now.Roles), Roles: roles, PasswordHash: store.NoPassword, SignOut: true})
 	}
 	return nil
 }
 
 // disable keeps somebody out from now on, unless nobody else administers.
-func (d Directory) disable(tx *store.DirectoryChange, by access.By, now store.Standing) error {
+func (d Directory) disable(tx *store.DirectoryChange, by access.By, now store.LockedAccount) error {
 	if now.Has(access.AdminRole) && now.OtherAdministrators == 0 {
 		return lastToSignIn
 	}

@@ -99,8 +99,8 @@ func (r Endpoints) ask(ctx context.Context, by access.By, a endpointAct, once *a
 	}
 	h := PendingChange{Kind: store.EndpointsChange, Reason: by.Reason, Once: once}
 	if a.write != nil {
-		h.Submit = func(ctx context.Context, opens store.Submission) (store.Stored, error) {
-			return store.Stored{}, current(a.write(ctx, &opens))
+		h.Submit = func(ctx context.Context, opens store.Submission) (store.SubmitResult, error) {
+			return store.SubmitResult{}, current(a.write(ctx, &opens))
 		}
 	}
 	held, err := r.open(ctx, by, h, []changeItem{i})

@@ -29,7 +29,7 @@ type PendingChange struct {
 	ApprovalID string
 	// Submit opens the approval, in one transaction with what else is written then; nil opens it
 	// by itself.
-	Submit func(context.Context, store.Submission) (store.Stored, error)
+	Submit func(context.Context, store.Submission) (store.SubmitResult, error)
 	// Once keeps the answer with the approval; nil for none.
 	Once *access.Once[PendingApproval]
 }

@@ -44,7 +44,7 @@ func (p People) Add(ctx context.Context, by access.By, n NewPerson) (added engin
 	}
 	err = p.withoutRoles(ctx, by, added, roles, func(approvalID string, opens *store.Submission) error {
 		waits = approvalID
-		_, err := p.Store.People.Invite(ctx, added, by.Actor.ID, access.AdminRole, hash, store.Edit{Opens: opens}, nil, func(store.Standing) (engine.Event, error) { return event, nil })
+		_, err := p.Store.People.Invite(ctx, added, by.Actor.ID, access.AdminRole, hash, store.AccountEdit{Opens: opens}, nil, func(store.LockedAccount) (engine.Event, error) { return event, nil })
 		if errors.Is(err, store.ErrConflict) {
 			err = emailTaken(added.Email)
 		}

@@ -39,25 +39,25 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.User) (in engi
 	}
 	var found engine.Person
 	changes := false
-	in, err = p.Store.People.Arrive(ctx, store.Arrival{Issuer: who.Issuer, Subject: who.Subject, ExternalID: who.ExternalID, Email: email}, access.AdminRole, func(account store.ArrivalAccount) (store.Admission, error) {
-		now := account.Standing
+	in, err = p.Store.People.Arrive(ctx, store.SSOArrival{Issuer: who.Issuer, Subject: who.Subject, ExternalID: who.ExternalID, Email: email}, access.AdminRole, func(account store.SSOAccount) (store.SSOAdmission, error) {
+		now := account.LockedAccount
 		found = now.Person
 		switch {
 		case now.ID != "" && now.Disabled:
-			return store.Admission{}, accountDisabled
+			return store.SSOAdmission{}, accountDisabled
 		case account.Linked || account.Named:
 		case emailErr != nil:
-			return store.Admission{}, emailErr
+			return store.SSOAdmission{}, emailErr
 		case now.ID != "" && !c.LinkByEmail:
-			return store.Admission{}, noAccount("There is an account with your address here, and " + c.Name + " may not open it (link_by_email).")
+			return store.SSOAdmission{}, noAccount("There is an account with your address here, and " + c.Name + " may not open it (link_by_email).")
 		case now.ID == "" && !c.Create:
-			return store.Admission{}, noAccount("You have no account here, and " + c.Name + " may not make one (create).")
+			return store.SSOAdmission{}, noAccount("You have no account here, and " + c.Name + " may not make one (create).")
 		}
 		if now.ID == "" {
 			changes = true
 			return p.arriving(ctx, provider, c, who, email, given)
 		}
-		var admit store.Admission
+		var admit store.SSOAdmission
 		if !account.Linked {
 			admit.Link = true
 			admit.Events = append(admit.Events, changed(provider, "USER_LINKED", "An account was linked to a person of a provider of single sign-on.", now.ID, map[string]any{"person": now.ID, "provider": c.Name}))
@@ -72,7 +72,7 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.User) (in engi
 			return admit, err
 		}
 		if !slices.Equal(roles, uniqueRoles(now.Roles)) {
-			admit.Edit = store.Edit{SetRoles: true, Roles: roles}
+			admit.Edit = store.AccountEdit{SetRoles: true, Roles: roles}
 			admit.Events = append(admit.Events, changed(provider, "USER_ROLES_CHANGED", "A person’s roles were changed.", now.ID, roleChange(now.ID, now.Roles, roles)))
 		}
 		changes = len(admit.Events) > 0
@@ -91,10 +91,10 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.User) (in engi
 }
 
 // arriving is the account to add for somebody who has none.
-func (p People) arriving(ctx context.Context, provider access.By, c sso.Config, who sso.User, email string, given func(string) bool) (store.Admission, error) {
-	roles, _, err := rolesByGroups(c, who.Groups, store.Standing{}, given)
+func (p People) arriving(ctx context.Context, provider access.By, c sso.Config, who sso.User, email string, given func(string) bool) (store.SSOAdmission, error) {
+	roles, _, err := rolesByGroups(c, who.Groups, store.LockedAccount{}, given)
 	if err != nil {
-		return store.Admission{}, err
+		return store.SSOAdmission{}, err
 	}
 	name := strings.TrimSpace(who.Name)
 	if nameFits(name) != nil {
@@ -102,9 +102,9 @@ func (p People) arriving(ctx context.Context, provider access.By, c sso.Config, 
 	}
 	added, event, err := p.adding(ctx, provider, NewPerson{Email: email, Name: name, Roles: roles})
 	if err != nil {
-		return store.Admission{}, noAccount("The address that " + c.Name + " gives for you is none.")
+		return store.SSOAdmission{}, noAccount("The address that " + c.Name + " gives for you is none.")
 	}
-	return store.Admission{Add: &added, Events: []engine.Event{event}}, nil
+	return store.SSOAdmission{Add: &added, Events: []engine.Event{event}}, nil
 }
 
 // arrivingEmail is the address by which an account may be found or made. It is plain
@@ -130,7 +130,7 @@ func arrivingEmail(c sso.Config, who sso.User) (string, error) {
 // rolesByGroups are somebody's roles, sorted: those that groups give, and of theirs those
 // that no group gives. A role that groups may not give (given) is kept and not gained. The last administrator keeps the role: a mistake in the groups
 // locks nobody out.
-func rolesByGroups(c sso.Config, groups []string, now store.Standing, given func(role string) bool) (roles []string, kept bool, err error) {
+func rolesByGroups(c sso.Config, groups []string, now store.LockedAccount, given func(role string) bool) (roles []string, kept bool, err error) {
 	governed := map[string]bool{}
 	for _, list := range c.Roles {
 		for _, role := range list {

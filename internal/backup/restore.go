@@ -199,7 +199,9 @@ func (r RestoreOptions) finish(ctx context.Context, done *RestoreResult, known [
 	if err != nil {
 		return err
 	}
-	closed, err := s.CloseRestored(ctx, by.Actor.ID, reason, func(c store.Closed) ([]engine.Event, error) { return r.events(by, c, *done, floorNote, reason) })
+	closed, err := s.CloseRestored(ctx, by.Actor.ID, reason, func(c store.ClosedByRestore) ([]engine.Event, error) {
+		return r.events(by, c, *done, floorNote, reason)
+	})
 	if err != nil {
 		return fmt.Errorf("take back what may have been used since: %w", err)
 	}
@@ -216,7 +218,7 @@ func (r RestoreOptions) finish(ctx context.Context, done *RestoreResult, known [
 const maxNamed = 1000
 
 // events are those of a restore.
-func (r RestoreOptions) events(by access.By, c store.Closed, done RestoreResult, floorNote []byte, reason string) ([]engine.Event, error) {
+func (r RestoreOptions) events(by access.By, c store.ClosedByRestore, done RestoreResult, floorNote []byte, reason string) ([]engine.Event, error) {
 	message := "The database was restored from a backup. Permissions that were not spent, grants and sessions were taken back."
 	told := map[string]any{
 		"backup_made_at": done.Manifest.MadeAt, "events": int64(0), "tokens": c.Tokens[:min(maxNamed, len(c.Tokens))], "tokens_count": len(c.Tokens),

@@ -72,9 +72,9 @@ func (g *Contributions) AnswerInPerson(ctx context.Context, s Contribution, valu
 	}, func(c *store.Change) error { return g.keepAnswers(c, values) })
 }
 
-// AskedFor is the form of what a waiting approval asks to be supplied; nil when it
+// AskedForm is the form of what a waiting approval asks to be supplied; nil when it
 // asks for nothing of the kind.
-func AskedFor(a approval.Approval) (*form.Form, error) {
+func AskedForm(a approval.Approval) (*form.Form, error) {
 	if a.Status.Terminal() || a.State.Stage >= len(a.Plan.Requirements) || len(a.Plan.Requirements[a.State.Stage].Form) == 0 {
 		return nil, nil //nolint:nilnil // nothing asked is no error
 	}

@@ -113,7 +113,7 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 		ID: store.NewEventID(), Type: engine.ToolContract, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, Outcome: outcome,
 		Reasons: []engine.Reason{reason}, SafePayload: encoded, Actor: p.Actor(), PolicyDigest: judge.Digest(),
 	}}
-	sub.Once = access.Adapt(once, func(store.Stored) any { return answer })
+	sub.Once = access.Adapt(once, func(store.SubmitResult) any { return answer })
 	_, err = g.Store.Submit(ctx, sub)
 	if isKilled(err) {
 		return nil, g.refuse(ctx, killedRefusal, engine.Event{

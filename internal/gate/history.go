@@ -88,5 +88,5 @@ func Deciders(a approval.Approval) []approval.Fact {
 	return by
 }
 
-// Took is how long an approval was open, from when it was proposed to its end.
-func Took(a approval.Approval) time.Duration { return a.EndedAt.Sub(a.Plan.OpenedAt) }
+// OpenFor is how long an approval was open, from when it was proposed to its end.
+func OpenFor(a approval.Approval) time.Duration { return a.EndedAt.Sub(a.Plan.OpenedAt) }

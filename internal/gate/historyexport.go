@@ -153,6 +153,6 @@ func historyCells(a approval.Approval, names map[string]string) []string {
 	return []string{
 		a.ID, a.Call.Tool, a.Call.AgentID, names[a.Call.AgentID], a.Call.Environment, a.Call.RiskDomain, a.Call.RequestID, string(a.Status), string(a.Status.Outcome()),
 		strings.Join(reasons, " "), a.Plan.OpenedAt.UTC().Format(time.RFC3339Nano), a.EndedAt.UTC().Format(time.RFC3339Nano),
-		strconv.FormatFloat(Took(a).Seconds(), 'f', 3, 64), strings.Join(who, ", "), strings.Join(whoIDs, ", "), string(a.Execution),
+		strconv.FormatFloat(OpenFor(a).Seconds(), 'f', 3, 64), strings.Join(who, ", "), strings.Join(whoIDs, ", "), string(a.Execution),
 	}
 }

@@ -147,7 +147,7 @@ type RuleChangeRequest struct {
 	Environment, Rules string
 	Once               *access.Once[OpenedRuleChange]
 	// Submit writes it, with what else is written in the same transaction; nil by itself.
-	Submit func(context.Context, store.Submission) (store.Stored, error)
+	Submit func(context.Context, store.Submission) (store.SubmitResult, error)
 }
 
 // Bounds of what people are asked to read.
@@ -207,7 +207,7 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 		return none, err
 	}
 	opened := OpenedRuleChange{ApprovalID: id, Needed: rule.Needed, Role: rule.Role}
-	once := access.Adapt(r.Once, func(stored store.Stored) OpenedRuleChange {
+	once := access.Adapt(r.Once, func(stored store.SubmitResult) OpenedRuleChange {
 		opened.ExpiresAt = stored.ExpiresAt.UTC()
 		return opened
 	})

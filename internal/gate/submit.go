@@ -216,7 +216,7 @@ func (g *Gate) refuseVetoed(ctx context.Context, p access.Principal, proposal *P
 
 // store makes the decision durable, and keeps the answer for a repetition.
 func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, once *access.Once[Outcome]) (Outcome, error) {
-	finish := func(stored store.Stored) Outcome {
+	finish := func(stored store.SubmitResult) Outcome {
 		o := Outcome{Judgement: j, Event: sub.Event}
 		o.Event.Timestamp = stored.At
 		if sub.Opening != nil {
@@ -387,7 +387,7 @@ func (g *Gate) opening(ctx context.Context, p access.Principal, proposal *Propos
 }
 
 // opened is the approval as it is at the moment of its opening.
-func opened(o *store.Opening, stored store.Stored) *approval.Approval {
+func opened(o *store.Opening, stored store.SubmitResult) *approval.Approval {
 	a := &approval.Approval{
 		ID: o.ID, Call: o.Call, Decision: o.Decision, Version: 1, Revision: 1, Status: approval.Pending,
 		Execution: approval.NotRun, RequestedBy: o.RequestedBy,

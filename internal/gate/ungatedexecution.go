@@ -51,7 +51,7 @@ func (g *Gate) ReportUngated(ctx context.Context, p access.Principal, u UngatedE
 	if err := e.SetPayload(payload); err != nil {
 		return engine.Event{}, err
 	}
-	finish := func(stored store.Stored) engine.Event {
+	finish := func(stored store.SubmitResult) engine.Event {
 		told := e
 		told.Timestamp = stored.At.UTC().Truncate(time.Microsecond)
 		return told

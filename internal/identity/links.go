@@ -93,11 +93,11 @@ func (f *Factors) ChangePassword(ctx context.Context, p engine.Person, former, p
 	if err != nil {
 		return p, err
 	}
-	_, err = f.store.People.Change(ctx, p.ID, p.ID, access.AdminRole, nil, func(now store.Standing) (store.Edit, engine.Event, error) {
+	_, err = f.store.People.Change(ctx, p.ID, p.ID, access.AdminRole, nil, func(now store.LockedAccount) (store.AccountEdit, engine.Event, error) {
 		if now.Disabled || !now.HasHash(checked) {
-			return store.Edit{}, engine.Event{}, verificationFailed // since it was checked
+			return store.AccountEdit{}, engine.Event{}, verificationFailed // since it was checked
 		}
-		return store.Edit{PasswordHash: hash, SignOut: true},
+		return store.AccountEdit{PasswordHash: hash, SignOut: true},
 			administered(p, "PASSWORD_CHANGED", "A person has changed their password.", map[string]any{"person": p.ID, "subject": p.ID}), nil
 	})
 	if err == nil {

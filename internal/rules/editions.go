@@ -114,12 +114,12 @@ func refusable(err error) error {
 	return &access.Refusal{Kind: kind, Code: code, Detail: err.Error()}
 }
 
-// Doors is the Keeper for doors: what cannot be proposed is a refusal.
-type Doors struct{ *Keeper }
+// RefusingKeeper is the Keeper for doors: what cannot be proposed is a refusal.
+type RefusingKeeper struct{ *Keeper }
 
 // Propose is the Keeper's. The refusals are invalid_change (with a line for each mistake),
 // not_guarded, in_force, older, signatures_missing, already_proposed and kind.
-func (d Doors) Propose(ctx context.Context, p Proposal) (gate.OpenedRuleChange, error) {
+func (d RefusingKeeper) Propose(ctx context.Context, p Proposal) (gate.OpenedRuleChange, error) {
 	if err := documentKind(p.Kind); err != nil {
 		return gate.OpenedRuleChange{}, err
 	}
@@ -128,7 +128,7 @@ func (d Doors) Propose(ctx context.Context, p Proposal) (gate.OpenedRuleChange, 
 }
 
 // Preview is the Keeper's, with the refusals of Propose.
-func (d Doors) Preview(ctx context.Context, p Proposal) (gate.RuleChange, error) {
+func (d RefusingKeeper) Preview(ctx context.Context, p Proposal) (gate.RuleChange, error) {
 	if err := documentKind(p.Kind); err != nil {
 		return gate.RuleChange{}, err
 	}
@@ -137,7 +137,7 @@ func (d Doors) Preview(ctx context.Context, p Proposal) (gate.RuleChange, error)
 }
 
 // FileOf names the file of a kind that the settings name, "" for none.
-func (d Doors) FileOf(kind string) string {
+func (d RefusingKeeper) FileOf(kind string) string {
 	if kind == store.ContractsDocument {
 		return d.ContractsFile
 	}
@@ -146,7 +146,7 @@ func (d Doors) FileOf(kind string) string {
 
 // Approvers counts who could approve a change that somebody writes: people other than the
 // author who have the role now, once for each human being; and how many of them it takes.
-func (d Doors) Approvers(ctx context.Context, kind string, author engine.Person) (able, needed int, err error) {
+func (d RefusingKeeper) Approvers(ctx context.Context, kind string, author engine.Person) (able, needed int, err error) {
 	guards, err := d.Store.Rules.Guards(ctx)
 	g, takes := guards[kind]
 	if err != nil || !takes {
@@ -164,7 +164,7 @@ func (d Doors) Approvers(ctx context.Context, kind string, author engine.Person)
 }
 
 // TakesApproval reports whether a change of a kind takes an approval, and whose.
-func (d Doors) TakesApproval(kind string) (role string, takes bool) {
+func (d RefusingKeeper) TakesApproval(kind string) (role string, takes bool) {
 	g, takes := d.Status().Guards[kind]
 	return g.Rule.Role, takes
 }

@@ -371,7 +371,7 @@ func TestProposalsRefused(t *testing.T) {
 	t.Parallel()
 	c := newCommittee(t, owners(1, time.Hour))
 	now := c.store.Clock()
-	doors := rules.Doors{Keeper: c.k}
+	doors := rules.RefusingKeeper{Keeper: c.k}
 	// Ada and Cleo: whoever wrote it is no other under a second account.
 	if able, needed, err := doors.Approvers(t.Context(), store.PolicyDocument, c.people["ben2"]); able != 2 || needed != 1 || err != nil {
 		t.Errorf("%d could approve what ben2 writes, %d are needed, %v", able, needed, err)
@@ -444,7 +444,7 @@ func TestEditionsAndWithdrawal(t *testing.T) {
 			t.Errorf("%q: %v", digest, err)
 		}
 	}
-	doors := rules.Doors{Keeper: c.k}
+	doors := rules.RefusingKeeper{Keeper: c.k}
 	ben := c.people["ben"]
 	p := rules.Proposal{Kind: store.PolicyDocument, Data: []byte(doc("3", "2026-03-01T00:00:00Z", "DENY")), Name: "p", Reason: "stricter", Author: &ben, By: access.PersonAdministers(ben, "console", "")}
 	seen, err := doors.Preview(ctx, p)

@@ -119,8 +119,8 @@ func Signed(b *policy.Bundle, environment string, in store.Signing) (fingerprint
 	return nil, fmt.Errorf("%w: %s", ErrSignatures, text)
 }
 
-// Able are the people whose signatures count now, each human being once.
-func Able(in store.Signing) (names []string) {
+// CurrentSigners are the people whose signatures count now, each human being once.
+func CurrentSigners(in store.Signing) (names []string) {
 	var identities []string
 	for _, k := range in.Keys {
 		if signerProblem(k, in.Rule) == "" && !slices.Contains(identities, k.Person.Identity) {

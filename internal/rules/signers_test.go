@@ -363,7 +363,7 @@ func TestSignaturesOfAProposal(t *testing.T) {
 	g.require2()
 	who := c.people["ben"]
 	propose := func(text string) (string, error) {
-		opened, err := rules.Doors{Keeper: c.k}.Propose(t.Context(), rules.Proposal{
+		opened, err := rules.RefusingKeeper{Keeper: c.k}.Propose(t.Context(), rules.Proposal{
 			Kind: store.PolicyDocument, Data: []byte(text), Name: "new.json", Reason: "because", Author: &who,
 			By: access.By{Actor: engine.Actor{Kind: engine.HumanActor, ID: who.ID, Channel: "console"}},
 		})

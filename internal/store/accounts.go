@@ -13,9 +13,9 @@ import (
 	"holdpoint/engine"
 )
 
-// Standing is an account as it is while nobody else changes one. Roles are the
+// LockedAccount is an account as it is while nobody else changes one. Roles are the
 // account's own, without those of being on call.
-type Standing struct {
+type LockedAccount struct {
 	engine.Person
 	// HasPassword says that a password signs in; an account that waits for its link to
 	// be followed has none.
@@ -35,10 +35,10 @@ type Standing struct {
 }
 
 // HasHash reports whether the account's password has that hash.
-func (s Standing) HasHash(hash string) bool { return s.passwordHash == hash }
+func (s LockedAccount) HasHash(hash string) bool { return s.passwordHash == hash }
 
-// Edit is what becomes of an account. What is zero stays as it is.
-type Edit struct {
+// AccountEdit is what becomes of an account. What is zero stays as it is.
+type AccountEdit struct {
 	Name     string
 	SetRoles bool
 	Roles    []string // with SetRoles
@@ -67,8 +67,8 @@ func (s *db) writesPeople() *pgxpool.Pool { return cmp.Or(s.people, s.reserve) }
 // lock that every change of an account holds, and returns what to do and the event
 // that tells of it. by is who makes the change, adminRole the role that administers.
 // ErrNotFound: there is no such account, or it is erased.
-func (s People) Change(ctx context.Context, id, by, adminRole string, once *Once[Standing], decide func(Standing) (Edit, engine.Event, error)) (Standing, error) {
-	return administerOn(ctx, s.db, s.writesPeople(), once, func(ctx context.Context, tx pgx.Tx) (Standing, engine.Event, error) {
+func (s People) Change(ctx context.Context, id, by, adminRole string, once *Once[LockedAccount], decide func(LockedAccount) (AccountEdit, engine.Event, error)) (LockedAccount, error) {
+	return administerOn(ctx, s.db, s.writesPeople(), once, func(ctx context.Context, tx pgx.Tx) (LockedAccount, engine.Event, error) {
 		now, err := standing(ctx, tx, id, by, adminRole)
 		if err != nil {
 			return now, engine.Event{}, err
@@ -86,12 +86,12 @@ func (s People) Change(ctx context.Context, id, by, adminRole string, once *Once
 
 // Invite stores a person who sets a password by a link, as Change sets it.
 // ErrConflict: the e-mail is taken.
-func (s People) Invite(ctx context.Context, p engine.Person, by, adminRole, passwordHash string, link Edit, once *Once[Standing], decide func(Standing) (engine.Event, error)) (Standing, error) {
-	return administerOn(ctx, s.db, s.writesPeople(), once, func(ctx context.Context, tx pgx.Tx) (Standing, engine.Event, error) {
+func (s People) Invite(ctx context.Context, p engine.Person, by, adminRole, passwordHash string, link AccountEdit, once *Once[LockedAccount], decide func(LockedAccount) (engine.Event, error)) (LockedAccount, error) {
+	return administerOn(ctx, s.db, s.writesPeople(), once, func(ctx context.Context, tx pgx.Tx) (LockedAccount, engine.Event, error) {
 		if err := lockPeople(ctx, tx); err != nil {
-			return Standing{}, engine.Event{}, err
+			return LockedAccount{}, engine.Event{}, err
 		}
-		now := Standing{Person: p}
+		now := LockedAccount{Person: p}
 		if err := whoChanges(ctx, tx, &now, by, adminRole); err != nil {
 			return now, engine.Event{}, err
 		}
@@ -125,11 +125,11 @@ const administers = `o.disabled_at IS NULL AND $2 = ANY (o.roles) AND ` + signsI
 // signsIn is the condition that whoever has an account o can sign in, once it is enabled.
 const signsIn = `(o.password_hash <> $3 OR EXISTS (SELECT FROM sso_identities i WHERE i.person_id = o.id))`
 
-func standing(ctx context.Context, tx pgx.Tx, id, by, adminRole string) (Standing, error) {
+func standing(ctx context.Context, tx pgx.Tx, id, by, adminRole string) (LockedAccount, error) {
 	if err := lockPeople(ctx, tx); err != nil {
-		return Standing{}, err
+		return LockedAccount{}, err
 	}
-	var now Standing
+	var now LockedAccount
 	err := tx.QueryRow(ctx, `SELECT id, email, name, identity, roles, disabled_at IS NOT NULL, password_hash, EXISTS (SELECT FROM sso_identities i WHERE i.person_id = p.id),
 			(SELECT count(*) FROM people o WHERE o.id <> p.id AND `+administers+`)
 		FROM people p WHERE id = $1 AND erased_at IS NULL FOR NO KEY UPDATE`, id, adminRole, NoPassword).
@@ -141,7 +141,7 @@ func standing(ctx context.Context, tx pgx.Tx, id, by, adminRole string) (Standin
 	return now, whoChanges(ctx, tx, &now, by, adminRole)
 }
 
-func whoChanges(ctx context.Context, tx pgx.Tx, now *Standing, by, adminRole string) error {
+func whoChanges(ctx context.Context, tx pgx.Tx, now *LockedAccount, by, adminRole string) error {
 	err := tx.QueryRow(ctx, `SELECT identity, disabled_at IS NULL AND $2 = ANY (roles) FROM people WHERE id = $1`, by, adminRole).Scan(&now.ByIdentity, &now.ByAdministers)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -155,7 +155,7 @@ func whoChanges(ctx context.Context, tx pgx.Tx, now *Standing, by, adminRole str
 const NoPassword = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" // #nosec G101 -- no password
 
 // of is the account after the edit.
-func (e Edit) of(was Standing) Standing {
+func (e AccountEdit) of(was LockedAccount) LockedAccount {
 	was.Name = cmp.Or(e.Name, was.Name)
 	if e.SetRoles {
 		was.Roles = e.Roles
@@ -167,7 +167,7 @@ func (e Edit) of(was Standing) Standing {
 	return was
 }
 
-func (e Edit) run(ctx context.Context, tx pgx.Tx, id string) error {
+func (e AccountEdit) run(ctx context.Context, tx pgx.Tx, id string) error {
 	rows := &pgx.Batch{}
 	if e.Name != "" {
 		rows.Queue(`UPDATE people SET name = $2 WHERE id = $1`, id, e.Name)

@@ -147,7 +147,7 @@ func (c *Change) Succeed(id string) error {
 	return translate(err)
 }
 
-// SaltedComment are what a person writes of a call after it was decided, and the salt of the
+// SaltedComment is what a person writes of a call after it was decided, and the salt of the
 // digest that the event has of it: "" from before there was one, and once erased.
 type SaltedComment struct{ Comment, Salt string }
 

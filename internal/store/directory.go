@@ -133,17 +133,17 @@ func (c *DirectoryChange) exec(sql string, args ...any) error {
 
 // User reads somebody, removed or not, with how the account is. ErrNotFound: the
 // directory has not told of them.
-func (c *DirectoryChange) User(id string) (DirectoryUser, Standing, error) {
+func (c *DirectoryChange) User(id string) (DirectoryUser, LockedAccount, error) {
 	u, err := directoryUserRows.one(c.tx.QueryRow(c.ctx, `SELECT `+directoryUserRows.names+directoryUsers+`WHERE u.person_id = $1`, id))
 	if err != nil {
-		return u, Standing{}, err
+		return u, LockedAccount{}, err
 	}
 	now, err := c.Standing(id)
 	return u, now, err
 }
 
 // Standing is how an account is. ErrNotFound: there is none.
-func (c *DirectoryChange) Standing(id string) (Standing, error) {
+func (c *DirectoryChange) Standing(id string) (LockedAccount, error) {
 	return standing(c.ctx, c.tx, id, "", c.adminRole)
 }
 
@@ -185,11 +185,11 @@ func (c *DirectoryChange) Put(u DirectoryUser) error {
 }
 
 // Edit changes an account.
-func (c *DirectoryChange) Edit(id string, e Edit) error { return e.run(c.ctx, c.tx, id) }
+func (c *DirectoryChange) Edit(id string, e AccountEdit) error { return e.run(c.ctx, c.tx, id) }
 
 // Disable disables an account, of which the directory can enable it again.
 func (c *DirectoryChange) Disable(id string) error {
-	if err := c.Edit(id, Edit{Disable: true, SignOut: true}); err != nil {
+	if err := c.Edit(id, AccountEdit{Disable: true, SignOut: true}); err != nil {
 		return err
 	}
 	return c.exec(`UPDATE directory_users u SET disabled_at = p.disabled_at FROM people p WHERE p.id = u.person_id AND u.person_id = $1`, id)
@@ -254,13 +254,13 @@ func groupsOf(ctx context.Context, tx pgx.Tx, ids []string) (map[string][]string
 
 // Roles are people with their own roles, by their ids, and all those who have the role
 // that administers and can sign in.
-func (c *DirectoryChange) Roles(ids []string) (roles map[string]Standing, administrators map[string]bool, err error) {
+func (c *DirectoryChange) Roles(ids []string) (roles map[string]LockedAccount, administrators map[string]bool, err error) {
 	rows, err := c.tx.Query(c.ctx, `SELECT id, roles, disabled_at IS NOT NULL FROM people WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE`, ids)
 	if err != nil {
 		return nil, nil, translate(err)
 	}
-	roles = map[string]Standing{}
-	var now Standing
+	roles = map[string]LockedAccount{}
+	var now LockedAccount
 	if _, err = pgx.ForEachRow(rows, []any{&now.ID, &now.Roles, &now.Disabled}, func() error {
 		now.Roles = slices.Clone(now.Roles)
 		roles[now.ID] = now

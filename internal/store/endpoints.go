@@ -102,7 +102,7 @@ func (s Endpoints) CreateOff(ctx context.Context, e Endpoint, secret []byte, ope
 // nil for none: neither is there without the others. It keeps the answer where opens says so.
 func (s Endpoints) opening(ctx context.Context, opens *Submission, e *engine.Event, change func(context.Context, pgx.Tx) error) error {
 	return s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
-		var once *Once[Stored]
+		var once *Once[SubmitResult]
 		if opens != nil {
 			once = opens.Once
 		}
@@ -127,7 +127,7 @@ func (s Endpoints) opening(ctx context.Context, opens *Submission, e *engine.Eve
 			}
 		}
 		if once != nil {
-			if err := s.queueReply(rows, once.Of(), opens.Opening.ID, "", once.Render(Stored{}, nil)); err != nil {
+			if err := s.queueReply(rows, once.Of(), opens.Opening.ID, "", once.Render(SubmitResult{}, nil)); err != nil {
 				return err
 			}
 		}

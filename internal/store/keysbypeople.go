@@ -24,7 +24,7 @@ func (s Keys) Withdraw(ctx context.Context, id, by, adminRole string, may func(a
 
 func (s Keys) byPeople(ctx context.Context, by, adminRole string, may func(bool) error, e engine.Event, sql string, args ...any) error {
 	_, err := administerOn(ctx, s.db, s.writesPeople(), nil, func(ctx context.Context, tx pgx.Tx) (Done, engine.Event, error) {
-		var now Standing
+		var now LockedAccount
 		err := lockPeople(ctx, tx)
 		if err == nil {
 			err = whoChanges(ctx, tx, &now, by, adminRole)

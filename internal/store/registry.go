@@ -261,7 +261,7 @@ func administerOn[T any](ctx context.Context, s *db, pool *pgxpool.Pool, once *O
 		}
 		if once != nil {
 			person := ""
-			if account, of := any(result).(Standing); of {
+			if account, of := any(result).(LockedAccount); of {
 				person = account.ID
 			}
 			if err := s.queueReply(rows, once.Of(), "", person, once.Render(result, nil)); err != nil {
@@ -273,10 +273,10 @@ func administerOn[T any](ctx context.Context, s *db, pool *pgxpool.Pool, once *O
 	return result, err
 }
 
-// Exceeded says which of an agent's limits a call would exceed: "agent",
+// ExceededLimit says which of an agent's limits a call would exceed: "agent",
 // "tool" or "session", "" for none; and how long until there is room again (0
 // when that will not come by itself).
-type Exceeded struct {
+type ExceededLimit struct {
 	Limit      string
 	RetryAfter time.Duration
 }
@@ -331,8 +331,8 @@ func (t *nameLocks) take(ctx context.Context, name string) (done func(), err err
 // TakeCall counts a call against its agent's limits, right across all gates. A
 // call that exceeds one is not counted. The count is not flushed to disk by
 // itself: an outage of Postgres may forget the last moment's calls.
-func (s Registry) TakeCall(ctx context.Context, agentID, tool, session string, l registry.Limits) (Exceeded, error) {
-	var x Exceeded
+func (s Registry) TakeCall(ctx context.Context, agentID, tool, session string, l registry.Limits) (ExceededLimit, error) {
+	var x ExceededLimit
 	var seconds float64
 	// An agent's calls take turns in Postgres: here, too, so that one agent holds
 	// one connection at most.

@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Claimed is how often an agent's word excluded people from deciding: somebody, or
+// ClaimCounts is how often an agent's word excluded people from deciding: somebody, or
 // anybody at all for the Identity "". Before counts the same of the period before, which
 // is as long. Opened and Widened, of the agent as a whole, count all its approvals of
 // the period, and those that were widened because claims left too few.
-type Claimed struct {
+type ClaimCounts struct {
 	AgentID, Identity string
 	Times, Before     int
 	Opened, Widened   int
@@ -20,10 +20,10 @@ type Claimed struct {
 
 // Claimed counts, for each agent, the approvals opened in a period that exclude people
 // by claim; until is not in it.
-func (s Reports) Claimed(ctx context.Context, since, until time.Time) ([]Claimed, error) {
+func (s Reports) Claimed(ctx context.Context, since, until time.Time) ([]ClaimCounts, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	var list []Claimed
+	var list []ClaimCounts
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, reportTimeout.Milliseconds())); err != nil {
 			return err
@@ -32,7 +32,7 @@ func (s Reports) Claimed(ctx context.Context, since, until time.Time) ([]Claimed
 		if err != nil {
 			return err
 		}
-		list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Claimed])
+		list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ClaimCounts])
 		return err
 	})
 	return list, translate(err)

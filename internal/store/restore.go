@@ -57,8 +57,8 @@ func PrepareRestore(ctx context.Context, ownerURL string) (server int, err error
 	return server, hideURL(err)
 }
 
-// Closed is what a restored database does not let go on.
-type Closed struct {
+// ClosedByRestore is what a restored database does not let go on.
+type ClosedByRestore struct {
 	// Stopped says that this has stopped all agents: they were not stopped before.
 	Stopped bool
 	// Tokens are the approvals whose permission cannot be spent any more, Grants how many
@@ -74,9 +74,9 @@ type Closed struct {
 // the copy was made, and stops every agent, in one transaction with the events that tell
 // of it: a permission that was spent after that moment would be spent twice. What waits
 // is put into the outbox.
-func (s *Store) CloseRestored(ctx context.Context, by, reason string, tell func(Closed) ([]engine.Event, error)) (c Closed, err error) {
+func (s *Store) CloseRestored(ctx context.Context, by, reason string, tell func(ClosedByRestore) ([]engine.Event, error)) (c ClosedByRestore, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		c = Closed{}
+		c = ClosedByRestore{}
 		stopped, err := tx.Exec(ctx, `INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ('', $1, $2) ON CONFLICT DO NOTHING`, reason, by)
 		if err != nil {
 			return translate(err)

@@ -10,14 +10,14 @@ import (
 	"holdpoint/engine"
 )
 
-// Arrival is somebody who comes in by single sign-on: what a provider calls them, and
+// SSOArrival is somebody who comes in by single sign-on: what a provider calls them, and
 // the external id of its directory and the address that may find their account ("" for
 // none).
-type Arrival struct{ Issuer, Subject, ExternalID, Email string }
+type SSOArrival struct{ Issuer, Subject, ExternalID, Email string }
 
-// ArrivalAccount is the account of an arrival; its id is empty where there is none.
-type ArrivalAccount struct {
-	Standing
+// SSOAccount is the account of an arrival; its id is empty where there is none.
+type SSOAccount struct {
+	LockedAccount
 	// Linked says that it is linked to the arrival, and Named that the directory has
 	// told of it by the external id. Else it has the address.
 	Linked, Named bool
@@ -25,12 +25,12 @@ type ArrivalAccount struct {
 	Groups []string
 }
 
-// Admission is what becomes of an arrival.
-type Admission struct {
+// SSOAdmission is what becomes of an arrival.
+type SSOAdmission struct {
 	// Add is the account to add, nil for none; Link links the one that was found.
 	Add  *engine.Person
 	Link bool
-	Edit Edit
+	Edit AccountEdit
 	// Events tell of what changes; there are none where nothing does.
 	Events []engine.Event
 }
@@ -40,8 +40,8 @@ type Admission struct {
 // to the arrival, or else the one that the directory names so, or else the one that has
 // its address, or else nobody. The person who is returned has the digest of the password
 // of this moment. ErrConflict: the address is taken, or the account is linked to somebody else of the same provider.
-func (s People) Arrive(ctx context.Context, a Arrival, adminRole string, decide func(ArrivalAccount) (Admission, error)) (engine.Person, error) {
-	var in Standing
+func (s People) Arrive(ctx context.Context, a SSOArrival, adminRole string, decide func(SSOAccount) (SSOAdmission, error)) (engine.Person, error) {
+	var in LockedAccount
 	err := s.inTxOn(ctx, s.writesPeople(), func(ctx context.Context, tx pgx.Tx) error {
 		if err := lockPeople(ctx, tx); err != nil {
 			return err
@@ -54,9 +54,9 @@ func (s People) Arrive(ctx context.Context, a Arrival, adminRole string, decide 
 		if err != nil {
 			return err
 		}
-		found := account.Standing
+		found := account.LockedAccount
 		if p := admit.Add; p != nil {
-			found = Standing{Person: *p, passwordHash: NoPassword}
+			found = LockedAccount{Person: *p, passwordHash: NoPassword}
 			// Its roles come when it is linked: groups give none to anybody else.
 			if _, err := tx.Exec(ctx, `INSERT INTO people (id, email, name, identity, password_hash, roles) VALUES ($1, $2, $3, $4, $5, '{}')`,
 				p.ID, p.Email, p.Name, p.Identity, NoPassword); err != nil {
@@ -84,7 +84,7 @@ func (s People) Arrive(ctx context.Context, a Arrival, adminRole string, decide 
 }
 
 // find returns the account of an arrival, with an empty id for none.
-func (a Arrival) find(ctx context.Context, tx pgx.Tx, adminRole string) (found ArrivalAccount, err error) {
+func (a SSOArrival) find(ctx context.Context, tx pgx.Tx, adminRole string) (found SSOAccount, err error) {
 	var id, by string
 	err = tx.QueryRow(ctx, `SELECT person_id, '1 linked' FROM sso_identities WHERE issuer = $1 AND subject = $2
 		UNION ALL SELECT person_id, '2 named' FROM directory_users WHERE external_id = $3 AND $3 <> ''
@@ -97,7 +97,7 @@ func (a Arrival) find(ctx context.Context, tx pgx.Tx, adminRole string) (found A
 		return found, translate(err)
 	}
 	found.Linked, found.Named = by == "1 linked", by == "2 named"
-	if found.Standing, err = standing(ctx, tx, id, "", adminRole); err != nil {
+	if found.LockedAccount, err = standing(ctx, tx, id, "", adminRole); err != nil {
 		return found, err
 	}
 	groups, err := groupsOf(ctx, tx, []string{id})

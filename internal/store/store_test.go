@@ -383,8 +383,8 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 func TestForgetReplies(t *testing.T) {
 	ctx := context.Background()
 	s, _ := open(t)
-	once := func(key string) *Once[Stored] {
-		return &Once[Stored]{Request: Request{Credential: "c", Key: key, Hash: []byte("r")}, Render: func(Stored, error) Reply { return Reply{Status: 200, Body: []byte("kept")} }}
+	once := func(key string) *Once[SubmitResult] {
+		return &Once[SubmitResult]{Request: Request{Credential: "c", Key: key, Hash: []byte("r")}, Render: func(SubmitResult, error) Reply { return Reply{Status: 200, Body: []byte("kept")} }}
 	}
 	id := NewID("apr")
 	if _, err := s.Submit(ctx, Submission{Event: event(""), Once: once("a")}); err != nil {

@@ -24,7 +24,7 @@ type Submission struct {
 	Event   engine.Event
 	Opening *Opening
 	// Once, when set, keeps the answer for a repetition of the request.
-	Once *Once[Stored]
+	Once *Once[SubmitResult]
 }
 
 // Opening is a new approval.
@@ -61,8 +61,8 @@ type Waiting struct{ ApprovalID string }
 // Error says that the call waits.
 func (w *Waiting) Error() string { return "the call waits as " + w.ApprovalID }
 
-// Stored is what the database made of a Submission.
-type Stored struct {
+// SubmitResult is what the database made of a Submission.
+type SubmitResult struct {
 	// At is when the event was appended.
 	At time.Time
 	// OpenedAt and ExpiresAt are set when an approval was opened.
@@ -115,7 +115,7 @@ type queued struct {
 	room func()            // gives back its place in the queue
 	span trace.SpanContext // of the request
 	done chan error
-	got  Stored
+	got  SubmitResult
 	err  error
 }
 
@@ -200,11 +200,11 @@ func (p *pending) next(batch []*queued) []*queued {
 // waiting, and returns once that commit is durable. A repetition of a request
 // is answered with *Replay. ErrUnavailable means that nothing may be granted,
 // although the event may have been written.
-func (s *Store) Submit(ctx context.Context, sub Submission) (Stored, error) {
+func (s *Store) Submit(ctx context.Context, sub Submission) (SubmitResult, error) {
 	fair.Done(ctx) // it is judged; what it waits for now is the database
 	if sub.Once != nil {
 		if err := s.Answered(ctx, sub.Once.Of()); err != nil {
-			return Stored{}, err
+			return SubmitResult{}, err
 		}
 	}
 	s.setAsking(sub.Opening)
@@ -214,7 +214,7 @@ func (s *Store) Submit(ctx context.Context, sub Submission) (Stored, error) {
 		queue = s.long
 	}
 	if err := queue.add(ctx, q); err != nil {
-		return Stored{}, fmt.Errorf("%w: the write queue is full", ErrUnavailable)
+		return SubmitResult{}, fmt.Errorf("%w: the write queue is full", ErrUnavailable)
 	}
 	// The wait outlives the caller's patience only as long as the flush may
 	// take: an answer that nobody hears is still a durable event.
@@ -228,9 +228,9 @@ func (s *Store) Submit(ctx context.Context, sub Submission) (Stored, error) {
 		}
 		return q.got, err
 	case <-s.stopped:
-		return Stored{}, fmt.Errorf("%w: shutting down", ErrUnavailable)
+		return SubmitResult{}, fmt.Errorf("%w: shutting down", ErrUnavailable)
 	case <-ctx.Done():
-		return Stored{}, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+		return SubmitResult{}, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
 }
 
@@ -327,7 +327,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 	defer cancel()
 	var repeatable, joining []*queued
 	for _, q := range batch {
-		q.got, q.err = Stored{}, nil
+		q.got, q.err = SubmitResult{}, nil
 		if q.sub.Once != nil {
 			repeatable = append(repeatable, q)
 		}

@@ -173,8 +173,8 @@ func (d *Database) Person(p engine.Person) engine.Person {
 // Disable keeps somebody out, as the commands do; e is the event that tells of it.
 func (d *Database) Disable(person string, e engine.Event) {
 	d.t.Helper()
-	_, err := d.Owner().People.Change(context.Background(), person, "", "admin", nil, func(store.Standing) (store.Edit, engine.Event, error) {
-		return store.Edit{Disable: true, SignOut: true}, e, nil
+	_, err := d.Owner().People.Change(context.Background(), person, "", "admin", nil, func(store.LockedAccount) (store.AccountEdit, engine.Event, error) {
+		return store.AccountEdit{Disable: true, SignOut: true}, e, nil
 	})
 	if err != nil {
 		d.t.Fatal(err)
