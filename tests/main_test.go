@@ -100,20 +100,6 @@ var places, idle chan struct{}
 // a Temporal, gates and workers. It runs beside others, as soon as there is place.
 func ownPrograms(t *testing.T) { t.Helper(); inPlace(t, places) }
 
-// longPrograms is ownPrograms for a test that takes longer than all others: it has its place
-// before them, so that it does not begin when everything else has ended.
-func longPrograms(t *testing.T) {
-	t.Helper()
-	select {
-	case places <- struct{}{}:
-		build()
-		t.Cleanup(func() { <-places })
-		t.Parallel()
-	default:
-		ownPrograms(t)
-	}
-}
-
 // idlePrograms is ownPrograms for a test that waits longer than it computes, for
 // deadlines and outages: its wait keeps no other test from the processors.
 func idlePrograms(t *testing.T) { t.Helper(); inPlace(t, idle) }

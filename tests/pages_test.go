@@ -117,6 +117,20 @@ func TestBrowserPages(t *testing.T) {
 	}
 }
 
+// longPrograms is ownPrograms for a test that takes longer than all others: it has its place
+// before them, so that it does not begin when everything else has ended.
+func longPrograms(t *testing.T) {
+	t.Helper()
+	select {
+	case places <- struct{}{}:
+		build()
+		t.Cleanup(func() { <-places })
+		t.Parallel()
+	default:
+		ownPrograms(t)
+	}
+}
+
 // eachPageIsShown looks in the console's sources for the addresses of pages: whoever adds one
 // adds it here, too.
 func eachPageIsShown(t *testing.T, shown []shownPage) {
