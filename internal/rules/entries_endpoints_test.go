@@ -177,19 +177,7 @@ func TestProposedEndpointsAreGuarded(t *testing.T) {
 			`UPDATE endpoints SET settings = ` + eve,
 			`UPDATE endpoints SET next_edition = 1, next_settings = ` + eve,
 		} {
-			for _, as := range []string{"", waiting, "apr_none"} {
-				tx, err := conn.Begin(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := tx.Exec(ctx, `SELECT set_config('holdpoint.approval', $1, true)`, as); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := tx.Exec(ctx, sql); err == nil {
-					t.Errorf("as %q: %s", as, sql)
-				}
-				_ = tx.Rollback(ctx)
-			}
+			h.refuses(conn, sql, "", waiting, "apr_none")
 		}
 	}
 	// It may write what is proposed, and what people approve is not that then.

@@ -297,19 +297,7 @@ func TestGuardedEndpointsAndRetention(t *testing.T) {
 			`UPDATE retention_floor SET permitted = '1 hour', permitted_by = '` + lower + `'`,
 			`UPDATE retention_floor SET shortest = '1 hour'`,
 		} {
-			for _, as := range []string{"", over, waiting, release, lower, "apr_none"} {
-				tx, err := conn.Begin(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := tx.Exec(ctx, `SELECT set_config('holdpoint.approval', $1, true)`, as); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := tx.Exec(ctx, sql); err == nil {
-					t.Errorf("as %q: %s", as, sql)
-				}
-				_ = tx.Rollback(ctx)
-			}
+			h.refuses(conn, sql, "", over, waiting, release, lower, "apr_none")
 		}
 	}
 	// Taking away is at once, and so is a name.

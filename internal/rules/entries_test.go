@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/registry"
@@ -48,6 +50,25 @@ func newHouse(t *testing.T, kinds ...string) *house {
 		h.require(kind)
 	}
 	return h
+}
+
+// refuses checks that the database refuses a statement, whichever approval it claims to be made by.
+func (h *house) refuses(conn *pgx.Conn, sql string, ids ...string) {
+	h.t.Helper()
+	ctx := h.t.Context()
+	for _, id := range ids {
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if _, err := tx.Exec(ctx, `SELECT set_config('holdpoint.approval', $1, true)`, id); err != nil {
+			h.t.Fatal(err)
+		}
+		if _, err := tx.Exec(ctx, sql); err == nil {
+			h.t.Errorf("as %q: %s", id, sql)
+		}
+		_ = tx.Rollback(ctx)
+	}
 }
 
 func (h *house) require(kind string, byGroups ...string) {
@@ -375,19 +396,7 @@ func TestGuardedRows(t *testing.T) {
 			`INSERT INTO delegations (id, person_id, deputy_id, from_at, until_at, reason, created_by) VALUES ('dlg_x', '` + h.people["ada"].ID + `', '` + person + `', now(), now() + interval '1 hour', 'x', '` + h.people["olga"].ID + `')`,
 			`UPDATE guarded_documents SET by_groups = '{admin}'`,
 		} {
-			for _, as := range []string{"", used, waiting, "apr_none"} {
-				tx, err := conn.Begin(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := tx.Exec(ctx, `SELECT set_config('holdpoint.approval', $1, true)`, as); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := tx.Exec(ctx, sql); err == nil {
-					t.Errorf("as %q: %s", as, sql)
-				}
-				_ = tx.Rollback(ctx)
-			}
+			h.refuses(conn, sql, "", used, waiting, "apr_none")
 		}
 	}
 	if got := h.roles("stranger"); got != "auditor reviewer" {
