@@ -83,8 +83,8 @@ func (w *Wire) Release() (cut bool) {
 	return cut
 }
 
-// atCommit says what becomes of a commit.
-func (w *Wire) atCommit(c *onWire) Cut {
+// atCommit says what becomes of a commit, which this message makes.
+func (w *Wire) atCommit(c *onWire, m []byte) Cut {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cut == "" || w.made {
@@ -95,6 +95,7 @@ func (w *Wire) atCommit(c *onWire) Cut {
 	}
 	w.made = true
 	if w.cut == Late {
+		c.keep(m) // before anybody can have it committed
 		w.late = c
 	}
 	return w.cut
@@ -157,9 +158,19 @@ type onWire struct {
 	committed chan struct{}
 }
 
+// keep keeps the message that commits.
+func (c *onWire) keep(m []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = m
+}
+
 // commit sends the commit that was kept back, and waits until it is done.
 func (c *onWire) commit() {
-	if _, err := c.server.Write(c.last); err == nil {
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	if _, err := c.server.Write(last); err == nil {
 		<-c.committed
 	}
 }
@@ -210,7 +221,7 @@ func (c *onWire) forward() {
 		}
 		waits, commits := c.look(m)
 		if commits {
-			if cut := c.wire.atCommit(c); cut != "" {
+			if cut := c.wire.atCommit(c, m); cut != "" {
 				c.end(cut, m)
 				return
 			}
