@@ -92,7 +92,7 @@ func TestWriterTakesTurns(t *testing.T) {
 	p := newPending()
 	add := func(who string, size int) *queued {
 		q := &queued{sub: Submission{Event: engine.Event{Actor: engine.Actor{ID: who}}, Opening: &Opening{Sealed: seal.Box{Data: make([]byte, size)}}}}
-		if err := p.add(t.Context(), q); err != nil {
+		if _, err := p.add(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 		return q
@@ -101,14 +101,17 @@ func TestWriterTakesTurns(t *testing.T) {
 		add("flood", maxBatchBytes/2)
 	}
 	quiet := add("quiet", 100)
-	first := p.next(nil)
+	first := p.take(nil)
 	if len(first) != 2 || first[1] != quiet {
 		t.Errorf("the first commit has %d, want the flood's first and the quiet one's", len(first))
 	}
 	rest := 0
-	for len(p.some) > 0 {
+	for p.end(); len(p.some) > 0; p.end() {
 		<-p.some
-		batch := p.next(nil)
+		if !p.begin() {
+			t.Fatal("the writer is called, and has nothing to do")
+		}
+		batch := p.take(nil)
 		bytes := 0
 		for _, q := range batch {
 			bytes += q.size()
@@ -122,7 +125,7 @@ func TestWriterTakesTurns(t *testing.T) {
 		t.Errorf("%d of 9 come afterwards", rest)
 	}
 	add("flood", 3*maxBatchBytes)
-	if batch := p.next(nil); len(batch) != 1 {
+	if batch := p.take(nil); len(batch) != 1 {
 		t.Errorf("one that is longer than a commit is in one of %d", len(batch))
 	}
 	if taken, _ := p.room.Usage(); taken != 0 {

@@ -143,38 +143,70 @@ func (q *queued) size() int {
 	return n
 }
 
-// pending are the submissions that wait for the writer: credentials take turns. It
-// is safe for concurrent use.
+// pending are the submissions that wait for a commit: credentials take turns. It is safe for
+// concurrent use.
+//
+// Who comes while no commit is under way makes one, with its own goroutine: handing it to
+// another one and hearing from that again costs a caller who is alone more than its append.
+// What comes meanwhile waits, and shares the next one, which the writer makes.
 type pending struct {
 	room *fair.Pool
-	some chan struct{} // has one when there may be submissions
+	some chan struct{} // has one when there may be submissions for the writer
 
 	mu    sync.Mutex
 	turns fair.Turns[*queued]
+	busy  bool // a commit is under way
 }
 
 func newPending() *pending {
 	return &pending{room: fair.NewPool(maxQueued), some: make(chan struct{}, 1)}
 }
 
-// add queues a submission; the error is that there was no room before ctx ended.
-func (p *pending) add(ctx context.Context, q *queued) (err error) {
+// patience is how long a caller has to be ready to wait, who makes a commit.
+const patience = 3 * time.Second
+
+// add queues a submission, and says whether its caller is to make the next commit. The error
+// is that there was no room before ctx ended.
+func (p *pending) add(ctx context.Context, q *queued) (leads bool, err error) {
 	who := q.sub.Event.Actor.ID
 	if q.room, err = p.room.Take(ctx, who, 1); err != nil {
-		return err
+		return false, err
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.turns.Add(who, q)
-	p.mu.Unlock()
-	select {
-	case p.some <- struct{}{}:
-	default: // the writer has yet to look
+	switch until, bounded := ctx.Deadline(); {
+	case p.busy:
+		return false, nil // the end of that commit calls the writer
+	case bounded && time.Until(until) < patience:
+		p.call()
+		return false, nil
 	}
-	return nil
+	p.busy = true
+	return true, nil
 }
 
-// next takes what the next commit is to have.
-func (p *pending) next(batch []*queued) []*queued {
+// call has the writer look.
+func (p *pending) call() {
+	select {
+	case p.some <- struct{}{}:
+	default: // it has yet to look
+	}
+}
+
+// begin reports whether the writer is to make a commit.
+func (p *pending) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy || p.turns.Len() == 0 {
+		return false
+	}
+	p.busy = true
+	return true
+}
+
+// take takes what the commit that has begun is to have.
+func (p *pending) take(batch []*queued) []*queued {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for bytes := 0; len(batch) < maxBatch; {
@@ -187,13 +219,17 @@ func (p *pending) next(batch []*queued) []*queued {
 		q.room()
 		batch = append(batch, q)
 	}
-	if p.turns.Len() > 0 {
-		select {
-		case p.some <- struct{}{}:
-		default:
-		}
-	}
 	return batch
+}
+
+// end says that the commit is over, and has the writer make the next one where somebody waits.
+func (p *pending) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy = false
+	if p.turns.Len() > 0 {
+		p.call()
+	}
 }
 
 // Submit appends a submission in a commit that it shares with whatever else is
@@ -213,8 +249,13 @@ func (s *Store) Submit(ctx context.Context, sub Submission) (SubmitResult, error
 	if q.size() >= longSubmission {
 		queue = s.long
 	}
-	if err := queue.add(ctx, q); err != nil {
+	leads, err := queue.add(ctx, q)
+	if err != nil {
 		return SubmitResult{}, fmt.Errorf("%w: the write queue is full", ErrUnavailable)
+	}
+	if leads {
+		until, _ := ctx.Deadline()
+		s.flush(context.WithoutCancel(ctx), queue, nil, until, func(rest func()) { go rest() })
 	}
 	// The wait outlives the caller's patience only as long as the flush may
 	// take: an answer that nobody hears is still a durable event.
@@ -259,53 +300,76 @@ func (s *db) submitIn(ctx context.Context, tx pgx.Tx, sub *Submission) error {
 	return translate(tx.SendBatch(ctx, rows).Close())
 }
 
-// write is a group-commit loop: it flushes whatever has queued as soon as its
-// former commit has returned, with no artificial delay.
+// write is a group-commit loop: it commits whatever has queued as soon as the former commit
+// has returned, with no artificial delay.
 func (s *Store) write(ctx context.Context, p *pending) {
-	batch := make([]*queued, 0, maxBatch)
+	room := make([]*queued, 0, maxBatch)
 	for {
 		select {
 		case <-p.some:
 		case <-ctx.Done():
 			return
 		}
-		if batch = p.next(batch[:0]); len(batch) == 0 {
-			continue
-		}
-		started := time.Now()
-		s.flush(context.WithoutCancel(ctx), batch)
-		if s.observe != nil {
-			s.observe(len(batch), time.Since(started))
+		if p.begin() {
+			s.flush(context.WithoutCancel(ctx), p, room[:0], time.Time{}, func(rest func()) { rest() })
 		}
 	}
 }
 
-// flush commits a batch and tells everybody in it. A batch that Postgres
-// refuses is tried one by one, so that one bad row harms nobody else; a lost
-// connection is tried once more, because every row has an id of its own and
-// writing it twice is writing it once. Silence is not: whoever asked has waited
-// long enough.
-func (s *Store) flush(ctx context.Context, batch []*queued) {
+// flush makes the commit that has begun, until a time unless that is zero, and tells everybody
+// in it. What is left to do where it fails, which may take as long again, is for later: a
+// caller has another goroutine do it.
+func (s *Store) flush(ctx context.Context, p *pending, room []*queued, until time.Time, later func(rest func())) {
+	batch, started, failed := p.take(room), time.Now(), false
 	ctx, span := s.spanOf(ctx, batch)
-	defer span.End()
-	again := false
-	err := s.commit(ctx, batch, again)
-	if errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
-		again = true
-		err = s.commit(ctx, batch, again)
+	first := ctx
+	if !until.IsZero() {
+		var cancel func()
+		first, cancel = context.WithDeadline(ctx, until)
+		defer cancel()
 	}
-	if err != nil && !errors.Is(err, ErrUnavailable) && len(batch) > 1 {
-		for _, q := range batch {
-			if err := s.commit(ctx, []*queued{q}, again); err != nil {
-				q.err = err
-			}
-			s.finish(q)
+	end := func() {
+		p.end()
+		span.End()
+		if s.observe != nil {
+			s.observe(len(batch), time.Since(started))
 		}
+	}
+	defer func() {
+		if !failed {
+			end() // also of a panic: the others must not wait for ever
+		}
+	}()
+	err := s.commit(first, batch, false)
+	if failed = err != nil; failed {
+		later(func() {
+			defer end()
+			s.retry(ctx, batch, err)
+		})
 		return
 	}
 	for _, q := range batch {
-		if err != nil {
-			q.err = err
+		s.finish(q)
+	}
+}
+
+// retry goes on with a batch of which the commit has failed. A batch that Postgres refuses is
+// tried one by one, so that one bad row harms nobody else; a lost connection is tried once
+// more, because every row has an id of its own and writing it twice is writing it once.
+// Silence is not: whoever asked has waited long enough.
+func (s *Store) retry(ctx context.Context, batch []*queued, err error) {
+	again := errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
+	if again {
+		err = s.commit(ctx, batch, again)
+	}
+	one := err != nil && !errors.Is(err, ErrUnavailable) && len(batch) > 1
+	for _, q := range batch {
+		failure := err
+		if one {
+			failure = s.commit(ctx, []*queued{q}, again)
+		}
+		if failure != nil {
+			q.err = failure
 		}
 		s.finish(q)
 	}
