@@ -185,11 +185,15 @@ func ask(client *http.Client, m machine) error {
 // insertedRow is the text of a row that pgbench inserts, and the bare server.
 var insertedRow = strings.Repeat("x", 500)
 
-var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
+var (
+	tps       = regexp.MustCompile(`tps = ([0-9.]+)`)
+	processed = regexp.MustCompile(`actually processed: ([0-9]+)`)
+)
 
 // pgbench inserts single rows of about an event's size into a table of the same
-// database, one commit each, from as many clients for as long.
-func pgbench(b *testing.B, m machine, clients int) float64 {
+// database, one commit each, from as many clients for as long. cost is the processor time
+// for a row, of pgbench and Postgres together.
+func pgbench(b *testing.B, m machine, clients int) (perSecond, cost float64) {
 	b.Helper()
 	program, err := exec.LookPath("pgbench")
 	if err != nil {
@@ -203,17 +207,26 @@ func pgbench(b *testing.B, m machine, clients int) float64 {
 	if err := os.WriteFile(script, []byte("INSERT INTO bench_rows (agent, tool, body) VALUES ('agent', 'tool', '"+insertedRow+"');\n"), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	out, err := exec.Command(program, "-n", "-M", "prepared", "-f", script, "-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)),
-		"-T", strconv.Itoa(max(1, int(*seconds))), m.DatabaseAdminURL).CombinedOutput()
-	match := tps.FindSubmatch(out)
-	if err != nil || match == nil {
+	before := processors(b)
+	insert := exec.Command(program, "-n", "-M", "prepared", "-f", script, "-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)),
+		"-T", strconv.Itoa(max(1, int(*seconds))), m.DatabaseAdminURL)
+	out, err := insert.CombinedOutput()
+	match, rows := tps.FindSubmatch(out), processed.FindSubmatch(out)
+	if err != nil || match == nil || rows == nil {
 		b.Fatalf("pgbench: %v\n%s", err, out)
 	}
 	rate, err := strconv.ParseFloat(string(match[1]), 64)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return rate
+	n, err := strconv.ParseFloat(string(rows[1]), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	// Its sessions have ended with it; those of others are in both.
+	running, ended := processors(b).since(before).belowAndEnded(m.PID)
+	took := float64((insert.ProcessState.UserTime() + insert.ProcessState.SystemTime()).Microseconds())
+	return rate, (took + running + ended) / n
 }
 
 // BenchmarkGate gives the gate's durable decisions a second, over HTTP with the
@@ -228,7 +241,11 @@ func pgbench(b *testing.B, m machine, clients int) float64 {
 // floor-… is a server of net/http that does nothing but insert pgbench's row for each
 // request, asked by the lean client: what is between it and the gate is the gate's own.
 // cpu-us-… is processor time for a decision or a row, in microseconds, of the program, of its
-// Postgres, and of the floor's two: on a busy machine it says more than a rate.
+// Postgres, and of the floor's two, of the lean client, of net/http with nothing behind it, and
+// of pgbench with its Postgres: on a busy machine it says more than a rate.
+//
+// limit-ratio is what the ratio would come to, by these times, if the program had nothing to
+// do but net/http: client, net/http, and what Postgres takes for the event and its place.
 func BenchmarkGate(b *testing.B) {
 	m := start(b)
 	prepare := exec.Command("psql", m.DatabaseAdminURL, "-q", "-c", "CREATE TABLE bench_rows (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, agent text, tool text, body text, at timestamptz DEFAULT clock_timestamp())")
@@ -243,9 +260,10 @@ func BenchmarkGate(b *testing.B) {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			for range b.N {
 				var ours, light, theirs, http, p50, p99, lean50, lean99, least []float64
-				var cpu [4][]float64
+				var cpu [7][]float64
 				for range *rounds {
-					theirs = append(theirs, pgbench(b, m, callers))
+					rows, cost := pgbench(b, m, callers)
+					theirs, cpu[6] = append(theirs, rows), append(cpu[6], cost)
 					http = append(http, gate(b, bare, callers).perSecond)
 					got := gate(b, m, callers)
 					ours, p50, p99 = append(ours, got.perSecond), append(p50, ms(got.p50)), append(p99, ms(got.p99))
@@ -253,12 +271,16 @@ func BenchmarkGate(b *testing.B) {
 					got = lean(b, m, callers)
 					used := processors(b).since(before)
 					cpu[0], cpu[1] = append(cpu[0], used.of(m.PID)/got.n), append(cpu[1], used.below(m.PID)/got.n)
+					cpu[4] = append(cpu[4], used.of(os.Getpid())/got.n)
 					light, lean50, lean99 = append(light, got.perSecond), append(lean50, ms(got.p50)), append(lean99, ms(got.p99))
 					before = processors(b)
 					got = lean(b, floor, callers)
 					used = processors(b).since(before)
 					cpu[2], cpu[3] = append(cpu[2], used.of(floor.PID)/got.n), append(cpu[3], used.below(m.PID)/got.n)
 					least = append(least, got.perSecond)
+					before = processors(b)
+					got = lean(b, bare, callers)
+					cpu[5] = append(cpu[5], processors(b).since(before).of(bare.PID)/got.n)
 				}
 				b.ReportMetric(median(ours), "decisions/s")
 				b.ReportMetric(median(light), "lean-decisions/s")
@@ -267,9 +289,10 @@ func BenchmarkGate(b *testing.B) {
 				b.ReportMetric(median(least), "floor/s")
 				b.ReportMetric(median(ours)/median(theirs), "ratio")
 				b.ReportMetric(median(least)/median(theirs), "floor-ratio")
-				for i, name := range []string{"cpu-us-program", "cpu-us-postgres", "cpu-us-floor", "cpu-us-floor-postgres"} {
+				for i, name := range []string{"cpu-us-program", "cpu-us-postgres", "cpu-us-floor", "cpu-us-floor-postgres", "cpu-us-client", "cpu-us-net-http", "cpu-us-pgbench"} {
 					b.ReportMetric(median(cpu[i]), name)
 				}
+				b.ReportMetric(median(cpu[6])/(median(cpu[4])+median(cpu[5])+median(cpu[1])), "limit-ratio")
 				b.ReportMetric(median(light)/median(theirs), "lean-ratio")
 				b.ReportMetric(median(ours)*(1/median(http)+1/median(theirs)), "ratio-of-parts")
 				b.ReportMetric(median(p50), "p50-ms")

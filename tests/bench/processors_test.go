@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// usage is the processor time that each process has taken, in microseconds, and whose
-// child it is. Of those that have ended nothing is known.
+// usage is the processor time that each process has taken, and those of its children that
+// have ended, in microseconds, and whose child it is.
 type usage map[int]struct {
-	parent int
-	time   float64
+	parent      int
+	time, ended float64
 }
 
 // processors reads the usage of all processes. Linux tells it to a hundredth of a second.
@@ -32,7 +32,7 @@ func processors(b *testing.B) usage {
 		// Behind the name, which may hold anything: state, parent, …, user and system time.
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil || len(fields) < 13 {
+		if err != nil || len(fields) < 15 {
 			b.Fatalf("%s: %s", file, text)
 		}
 		number := func(i int) int {
@@ -43,7 +43,7 @@ func processors(b *testing.B) usage {
 			return n
 		}
 		one := now[pid]
-		one.parent, one.time = number(1), float64(number(11)+number(12))*10_000
+		one.parent, one.time, one.ended = number(1), float64(number(11)+number(12))*10_000, float64(number(13)+number(14))*10_000
 		now[pid] = one
 	}
 	return now
@@ -54,6 +54,7 @@ func (u usage) since(then usage) usage {
 	taken := usage{}
 	for pid, now := range u {
 		now.time -= then[pid].time
+		now.ended -= then[pid].ended
 		taken[pid] = now
 	}
 	return taken
@@ -63,14 +64,20 @@ func (u usage) since(then usage) usage {
 func (u usage) of(pid int) float64 { return u[pid].time }
 
 // below is what has been taken by the children of a process, and theirs.
-func (u usage) below(pid int) (sum float64) {
+func (u usage) below(pid int) float64 {
+	sum, _ := u.belowAndEnded(pid)
+	return sum
+}
+
+// belowAndEnded is below, and what those have taken that have ended since.
+func (u usage) belowAndEnded(pid int) (sum, ended float64) {
 	for _, one := range u {
 		for at := one.parent; at > 1; at = u[at].parent {
 			if at == pid {
-				sum += one.time
+				sum, ended = sum+one.time, ended+one.ended
 				break
 			}
 		}
 	}
-	return sum
+	return sum, ended
 }
