@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // traceparentField is the name of W3C Trace Context's field.
@@ -37,7 +38,7 @@ func (m Message) Within(ctx context.Context) context.Context {
 }
 
 // spanOf starts the span of a commit: a part of the first request's that is sampled, with
-// links to the others.
+// links to the others. It is never that of who makes the commit, and may not be in it.
 func (s *Store) spanOf(ctx context.Context, batch []*queued) (context.Context, trace.Span) {
 	var first trace.SpanContext
 	var others []trace.Link
@@ -51,7 +52,7 @@ func (s *Store) spanOf(ctx context.Context, batch []*queued) (context.Context, t
 		}
 	}
 	if !first.IsValid() {
-		return ctx, trace.SpanFromContext(ctx)
+		return trace.ContextWithSpan(ctx, noop.Span{}), noop.Span{}
 	}
 	return s.spans.Start(trace.ContextWithSpanContext(ctx, first), "commit", trace.WithLinks(others...), trace.WithAttributes(attribute.Int("holdpoint.submissions", len(batch))))
 }

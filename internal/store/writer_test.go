@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // held lets nobody append until release.
@@ -124,5 +126,25 @@ func TestPanicOfWhoCommits(t *testing.T) {
 	events, err := s.Events.List(ctx, EventFilter{Limit: 10})
 	if err != nil || len(events) != 1 {
 		t.Errorf("%d events, %v; want the second one's", len(events), err)
+	}
+}
+
+// Who makes a commit of others' submissions has no part in it: their statements are in no span
+// of its request, and its own does not end with them.
+func TestSpanOfWhoCommits(t *testing.T) {
+	provider := sdktrace.NewTracerProvider()
+	ctx, span := provider.Tracer("test").Start(t.Context(), "request")
+	s := &Store{db: &db{spans: provider.Tracer("test")}}
+	within, commit := s.spanOf(ctx, []*queued{{}})
+	commit.End()
+	if !span.IsRecording() {
+		t.Error("the request's span has ended")
+	}
+	if trace.SpanContextFromContext(within).IsValid() {
+		t.Error("the statements are in the request's span")
+	}
+	within, commit = s.spanOf(ctx, []*queued{{}, {span: trace.SpanContextFromContext(ctx)}})
+	if parent, ok := commit.(sdktrace.ReadOnlySpan); !ok || parent.Parent().SpanID() != span.SpanContext().SpanID() || trace.SpanFromContext(within) != commit {
+		t.Error("the commit of the request's own submission is no part of it")
 	}
 }
