@@ -122,8 +122,9 @@ func (q *Sequencer) lead(ctx context.Context, l *store.LogLeader, tick <-chan ti
 	if q.batch == 0 {
 		q.batch = sequenceBatch
 	}
+	lead := leading{LogLeader: l, head: head, tree: tree}
 	for {
-		left, err := q.once(ctx, l, &head, tree)
+		left, err := q.once(ctx, &lead)
 		if errors.Is(err, context.DeadlineExceeded) {
 			q.batch = max(1, q.batch/4)
 		}
@@ -131,7 +132,7 @@ func (q *Sequencer) lead(ctx context.Context, l *store.LogLeader, tick <-chan ti
 			return err
 		}
 		q.trouble.is(nil)
-		q.progress(head.Size, left)
+		q.progress(lead.head.Size, left)
 		if left > 0 {
 			continue
 		}
@@ -167,57 +168,115 @@ func (q *Sequencer) progress(size, left int64) {
 	}
 }
 
-// once appends a batch, and says how many numbers there are left at most. On an
-// error the tree may be ahead of the log: it has to be read again.
-func (q *Sequencer) once(ctx context.Context, l *store.LogLeader, head *store.LogHead, tree *audit.Tree) (left int64, err error) {
+// leading is what one process knows of the log while it has the lead.
+type leading struct {
+	*store.LogLeader
+	head store.LogHead
+	tree *audit.Tree
+	// ahead is what was read while the batch before it was appended, and safe up to
+	// which number events can be read; nil for nothing.
+	ahead *leaves
+	safe  int64
+}
+
+// leaves are events without a place, and what the log has of each.
+type leaves struct {
+	seqs   []int64
+	actors []string
+	hashes []tlog.Hash
+}
+
+// leavesOf makes leaves of events, from the given place on.
+func leavesOf(events []store.NumberedRecord, from int64) *leaves {
+	n := len(events)
+	b := &leaves{seqs: make([]int64, n), actors: make([]string, n), hashes: make([]tlog.Hash, n)}
+	var room []byte
+	for i, e := range events {
+		e.Leaf = from + int64(i)
+		var entry []byte
+		entry, b.actors[i], room = e.EntryActor(room)
+		b.seqs[i], b.hashes[i] = e.Seq, audit.LeafHash(entry)
+	}
+	return b
+}
+
+// next are the leaves to append; nil for none.
+func (q *Sequencer) next(ctx context.Context, l *leading) (next *leaves, err error) {
+	if next, l.ahead = l.ahead, nil; next != nil {
+		return next, nil
+	}
 	q.at("safe")
-	safe, err := l.HighWaterMark(ctx)
-	if err != nil || safe <= head.Seq {
-		return 0, err
+	if l.safe, err = l.HighWaterMark(ctx); err != nil || l.safe <= l.head.Seq {
+		return nil, err
 	}
 	q.at("read")
-	events, err := l.Next(ctx, head.Seq, safe, q.batch)
+	events, err := l.Next(ctx, l.head.Seq, l.safe, q.batch)
 	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	return leavesOf(events, l.head.Size), nil
+}
+
+// readAhead reads what comes after seq while that is appended, and returns what waits
+// for it. What goes wrong is for the next reading to tell.
+func (q *Sequencer) readAhead(ctx context.Context, l *leading, seq int64) (wait func()) {
+	if seq >= l.safe {
+		return func() {}
+	}
+	size, limit, done := l.tree.Size(), q.batch, make(chan *leaves, 1)
+	go func() {
+		events, err := l.ReadAhead(ctx, seq, l.safe, limit)
+		if err != nil || len(events) == 0 {
+			done <- nil
+			return
+		}
+		done <- leavesOf(events, size)
+	}()
+	return func() { l.ahead = <-done }
+}
+
+// once appends a batch, and says how many numbers there are left at most. On an
+// error the tree may be ahead of the log: it has to be read again.
+func (q *Sequencer) once(ctx context.Context, l *leading) (left int64, err error) {
+	next, err := q.next(ctx, l)
+	if err != nil || next == nil {
 		return 0, err
 	}
-	a := store.Advance{From: *head}
+	a := store.Advance{From: l.head, Seqs: next.seqs, Actors: next.actors}
 	full := map[int]bool{}
-	var room []byte
-	a.Seqs, a.Actors = make([]int64, 0, len(events)), make([]string, 0, len(events))
-	for _, e := range events {
-		e.Leaf = tree.Size()
-		var entry []byte
-		var actor string
-		entry, actor, room = e.EntryActor(room)
-		a.Seqs, a.Actors = append(a.Seqs, e.Seq), append(a.Actors, actor)
-		tree.Append(audit.LeafHash(entry), func(t audit.Tile) {
+	for _, hash := range next.hashes {
+		l.tree.Append(hash, func(t audit.Tile) {
 			t.Hashes = append([]tlog.Hash(nil), t.Hashes...)
 			a.Tiles = append(a.Tiles, t)
 			full[t.Level] = true
 		})
 	}
-	for _, t := range tree.Partial() {
+	for _, t := range l.tree.Partial() {
 		// A level that neither filled a tile nor is the lowest has not changed.
 		if t.Level == 0 || full[t.Level-1] {
 			a.Tiles = append(a.Tiles, t)
 		}
 	}
-	a.Root = tree.Root()
-	now := audit.Checkpoint{Origin: q.Keys[0].Name(), Size: tree.Size(), Root: a.Root}
+	a.Root = l.tree.Root()
+	now := audit.Checkpoint{Origin: q.Keys[0].Name(), Size: l.tree.Size(), Root: a.Root}
 	q.at("sign")
 	if a.Checkpoint, err = audit.Sign(now, audit.Signers(q.Keys)...); err != nil {
 		return 0, err
 	}
 	q.at("append")
-	if err := l.Append(ctx, a); err != nil {
+	last := a.Seqs[len(a.Seqs)-1]
+	read := q.readAhead(ctx, l, last)
+	err = l.Append(ctx, a)
+	read()
+	if err != nil {
 		return 0, err
 	}
 	q.at("appended")
-	head.Size, head.Root, head.Seq = tree.Size(), a.Root, a.Seqs[len(a.Seqs)-1]
+	l.head.Size, l.head.Root, l.head.Seq = l.tree.Size(), a.Root, last
 	q.known.learn(now, a.Checkpoint)
 	q.batch, q.last = min(2*q.batch, sequenceBatch), time.Now()
 	q.at("told")
-	return safe - head.Seq, nil
+	return l.safe - last, nil
 }
 
 func (q *Sequencer) at(step string) {

@@ -167,10 +167,23 @@ const maxRead = 8 << 20
 
 // Next reads up to limit events with numbers above after, up to upTo; fewer when
 // they are large.
-func (l *LogLeader) Next(ctx context.Context, after, upTo int64, limit int) (list []NumberedRecord, err error) {
-	err = l.store.within(ctx, func(ctx context.Context) error {
+func (l *LogLeader) Next(ctx context.Context, after, upTo int64, limit int) ([]NumberedRecord, error) {
+	return l.store.nextEvents(ctx, l.conn, after, upTo, limit)
+}
+
+// ReadAhead is Next while the leader appends: over another connection. upTo is a number
+// that HighWaterMark has given, so that everybody sees the same events up to it.
+func (l *LogLeader) ReadAhead(ctx context.Context, after, upTo int64, limit int) ([]NumberedRecord, error) {
+	return l.store.nextEvents(ctx, l.store.pool, after, upTo, limit)
+}
+
+func (s *db) nextEvents(ctx context.Context, on interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, after, upTo int64, limit int,
+) (list []NumberedRecord, err error) {
+	err = s.within(ctx, func(ctx context.Context) error {
 		// How far the bytes reach is found without the bodies.
-		rows, err := l.conn.Query(ctx, `SELECT e.seq, `+recordColumns+` FROM events e
+		rows, err := on.Query(ctx, `SELECT e.seq, `+recordColumns+` FROM events e
 			WHERE e.seq > $1 AND e.seq <= (SELECT max(s.seq) FROM (SELECT n.seq, sum(n.size) OVER (ORDER BY n.seq ROWS UNBOUNDED PRECEDING) - n.size AS before
 				FROM (SELECT x.seq, length(x.body) AS size FROM events x WHERE x.seq > $1 AND x.seq <= $2 ORDER BY x.seq LIMIT $3) n) s WHERE s.before < $4)
 			ORDER BY e.seq`, after, upTo, limit, maxRead)
