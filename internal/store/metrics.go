@@ -116,10 +116,15 @@ func (s *Store) Metrics(ctx context.Context) (Metrics, error) {
 			return err
 		})
 	}
-	waiting(&f.ByKind, `SELECT waits_for, count(*), coalesce(clock_timestamp() - min(opened_at), interval '0')
-		FROM approvals WHERE status = 'pending' GROUP BY waits_for ORDER BY waits_for`)
-	waiting(&f.ByRole, `SELECT role, count(*), coalesce(clock_timestamp() - min(opened_at), interval '0')
-		FROM waiting_calls CROSS JOIN LATERAL unnest(open_to) role GROUP BY role ORDER BY count(*) DESC, role`)
+	// In narrow rows, but for those that wait for nobody: decided, and not settled yet.
+	waiting(&f.ByKind, `SELECT waits_for, sum(n)::bigint, coalesce(clock_timestamp() - min(oldest), interval '0') FROM (
+			SELECT waits_for, count(*) AS n, min(opened_at) AS oldest FROM waiting_calls GROUP BY waits_for
+			UNION ALL SELECT waits_for, count(*), min(opened_at) FROM approvals WHERE status = 'pending' AND due_at IS NULL GROUP BY waits_for) x
+		GROUP BY waits_for ORDER BY waits_for`)
+	// Calls that ask the same people first, for they are many.
+	waiting(&f.ByRole, `SELECT role, sum(n)::bigint, coalesce(clock_timestamp() - min(oldest), interval '0')
+		FROM (SELECT open_to, count(*) AS n, min(opened_at) AS oldest FROM waiting_calls GROUP BY open_to) x CROSS JOIN LATERAL unnest(open_to) role
+		GROUP BY role ORDER BY sum(n) DESC, role`)
 	one(`SELECT count(*) FROM approvals WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < (SELECT clock_timestamp()) - make_interval(secs => $1)`,
 		[]any{lateAfter.Seconds()}, []any{&f.Late})
 	one(`SELECT count(*), coalesce(clock_timestamp() - min(created_at), interval '0') FROM outbox`, nil, []any{&f.Outbox, &f.OutboxOldest})
