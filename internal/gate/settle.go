@@ -80,13 +80,23 @@ var errBehind = errors.New("the rules in force have to be looked at first")
 // any time, any number of times, it is harmless. For an approval that does not
 // exist it returns store.ErrNotFound.
 func (s *Settler) Settle(ctx context.Context, id string) (Settlement, error) {
+	return s.settleBy(ctx, id, func(settle func(*store.Change) error) error { return s.Store.Approvals.Change(ctx, id, nil, settle) })
+}
+
+// SettleDue is Settle for an approval whose moment has come. What somebody else settles, or
+// has settled since, is left to them: store.ErrNotDue.
+func (s *Settler) SettleDue(ctx context.Context, id string) (Settlement, error) {
+	return s.settleBy(ctx, id, func(settle func(*store.Change) error) error { return s.Store.Approvals.ChangeDue(ctx, id, settle) })
+}
+
+func (s *Settler) settleBy(ctx context.Context, id string, change func(settle func(*store.Change) error) error) (Settlement, error) {
 	var result Settlement
 	attempt := func() error {
 		settle := func(c *store.Change) (err error) {
 			result, err = s.settle(ctx, c)
 			return err
 		}
-		err := s.Store.Approvals.Change(ctx, id, nil, settle)
+		err := change(settle)
 		if errors.Is(err, store.ErrEntriesFirst) {
 			err = s.Store.Approvals.ChangeEntries(ctx, id, settle)
 		}

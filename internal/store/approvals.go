@@ -385,16 +385,19 @@ type NextLook struct {
 	In time.Duration
 }
 
+// dueNow is true of approvals whose moment has come.
+const dueNow = `(status = 'pending' OR execution = 'redeemed') AND wake_at <= (SELECT clock_timestamp())`
+
 // Due lists up to limit approvals whose next moment comes within ahead, the first one
-// first, without those in except and without those that were opened within opened and
-// have not been settled for the first time.
-func (s Outbox) Due(ctx context.Context, ahead, opened time.Duration, limit int, except []string) ([]NextLook, error) {
+// first, without those in except: deadlines, and what has been decided. Those that have not
+// been settled for the first time are not among them (Unsettled).
+func (s Outbox) Due(ctx context.Context, ahead time.Duration, limit int, except []string) ([]NextLook, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT id, extract(epoch FROM wake_at - clock_timestamp())::float8 FROM approvals
-		WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < (SELECT clock_timestamp()) + make_interval(secs => $1)
-			AND (wake_at <> opened_at OR opened_at < (SELECT clock_timestamp()) - make_interval(secs => $2)) AND id <> ALL (coalesce($3::text[], '{}'))
-		ORDER BY wake_at LIMIT $4`, ahead.Seconds(), opened.Seconds(), except, limit)
+		WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at <> opened_at AND wake_at < (SELECT clock_timestamp()) + make_interval(secs => $1)
+			AND id <> ALL (coalesce($2::text[], '{}'))
+		ORDER BY wake_at LIMIT $3`, ahead.Seconds(), except, limit)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -405,6 +408,15 @@ func (s Outbox) Due(ctx context.Context, ahead, opened time.Duration, limit int,
 		return d, err
 	})
 	return found, translate(err)
+}
+
+// Unsettled lists up to limit approvals that were opened so long ago and have not been
+// settled for the first time, the oldest first, without those in except.
+func (s Outbox) Unsettled(ctx context.Context, ago time.Duration, limit int, except []string) ([]string, error) {
+	return s.ids(ctx, `SELECT id FROM approvals
+		WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at = opened_at AND wake_at < (SELECT clock_timestamp()) - make_interval(secs => $1)
+			AND id <> ALL (coalesce($2::text[], '{}'))
+		ORDER BY wake_at LIMIT $3`, ago.Seconds(), except, limit)
 }
 
 // PendingAfter lists up to limit pending approvals in order of id, after the

@@ -81,6 +81,23 @@ func (s Approvals) ChangeEntries(ctx context.Context, id string, fn func(c *Chan
 	}, fn)
 }
 
+// ErrNotDue is returned by ChangeDue.
+var ErrNotDue = errors.New("the approval's moment has not come, or somebody has it in hand")
+
+// ChangeDue is Change for an approval whose moment has come (Outbox.Due). ErrNotDue: it was
+// settled meanwhile, or somebody else has its lock: it is left to them, so that of many who
+// settle what is due at once each settles another part.
+func (s Approvals) ChangeDue(ctx context.Context, id string, fn func(c *Change) error) error {
+	return s.change(ctx, s.pool, id, nil, func(c *Change) error {
+		var due bool
+		err := c.tx.QueryRow(c.ctx, `SELECT true FROM approvals WHERE id = $1 AND `+dueNow+` FOR UPDATE SKIP LOCKED`, id).Scan(&due)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrNotDue
+		}
+		return translate(err)
+	}, fn)
+}
+
 func (s Approvals) change(ctx context.Context, pool *pgxpool.Pool, id string, once *Request, first, fn func(c *Change) error) error {
 	if !ValidApprovalID(id) {
 		return ErrNotFound
@@ -169,22 +186,27 @@ func (c *Change) load(id string) error {
 }
 
 // SettledWithin is how long Temporal has to settle what has been decided, before a worker
-// settles it without being asked (worker.Deadlines).
-const SettledWithin = 500 * time.Millisecond
+// settles it without being asked (worker.Deadlines). Where the approval's workflow has not
+// even begun it has no such time: its first task may be behind those of thousands.
+const SettledWithin = 100 * time.Millisecond
 
 // queue puts the approval into the outbox, wakes whoever watches it, and says by what
 // an inbox finds it now, and when to settle it where it has been decided.
 func (c *Change) queue() error {
 	asking := askingColumns(c.Approval.Asking(c.Now))
+	rows := &pgx.Batch{}
 	var settle *time.Time
 	if c.Approval.State.Status.Terminal() && !c.Approval.Status.Terminal() {
 		at := c.Now.Add(SettledWithin)
 		settle = &at
+		rows.Queue(`SELECT pg_notify('` + decidedChannel + `', '')`)
 	}
-	_, err := c.tx.Exec(c.ctx, `WITH queued AS (INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2))
-		UPDATE approvals SET revision = revision + 1, wake_at = coalesce($3, wake_at), (`+asking.names()+`) = ($4, $5, $6, $7, $8, $9) WHERE id = $1`,
-		append([]any{c.Approval.ID, traceparent(trace.SpanContextFromContext(c.ctx)), settle}, asking.fields()...)...)
-	return translate(err)
+	// Settled for the first time it waits for another moment than that of its opening.
+	rows.Queue(`WITH queued AS (INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2))
+		UPDATE approvals SET revision = revision + 1, wake_at = CASE WHEN $3::timestamptz IS NULL THEN wake_at WHEN wake_at = opened_at THEN $4 ELSE $3 END,
+			(`+asking.names()+`) = ($5, $6, $7, $8, $9, $10) WHERE id = $1`,
+		append([]any{c.Approval.ID, traceparent(trace.SpanContextFromContext(c.ctx)), settle, c.Now}, asking.fields()...)...)
+	return translate(c.tx.SendBatch(c.ctx, rows).Close())
 }
 
 // Amendment is what a new edition of an approval asks for.

@@ -13,6 +13,7 @@ import (
 const (
 	approvalsChannel = "holdpoint_approvals"
 	outboxChannel    = "holdpoint_outbox"
+	decidedChannel   = "holdpoint_decided"
 	identityChannel  = "holdpoint_identity"
 	rulesChannel     = "holdpoint_rules"
 	logChannel       = "holdpoint_log"
@@ -104,7 +105,7 @@ func (h *hub) listen(ctx context.Context) error {
 	// The connection is the hub's own from here on: it never goes back.
 	conn := pooled.Hijack()
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "LISTEN "+approvalsChannel+"; LISTEN "+outboxChannel+"; LISTEN "+identityChannel+"; LISTEN "+rulesChannel+"; LISTEN "+logChannel+"; LISTEN "+logWantedChannel); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+approvalsChannel+"; LISTEN "+outboxChannel+"; LISTEN "+decidedChannel+"; LISTEN "+identityChannel+"; LISTEN "+rulesChannel+"; LISTEN "+logChannel+"; LISTEN "+logWantedChannel); err != nil {
 		return err
 	}
 	h.wakeAll()
@@ -147,6 +148,11 @@ func (s Approvals) Changes(ctx context.Context, id string) <-chan struct{} {
 // Changes receives when there may be messages for Temporal.
 func (s Outbox) Changes(ctx context.Context) <-chan struct{} {
 	return s.changes.subscribe(ctx, outboxChannel)
+}
+
+// Decided receives when an approval has been decided that is not settled yet.
+func (s Outbox) Decided(ctx context.Context) <-chan struct{} {
+	return s.changes.subscribe(ctx, decidedChannel)
 }
 
 // Changes receives when people, agents or keys have changed.

@@ -239,32 +239,42 @@ func TestDueAndSweep(t *testing.T) {
 	ctx := context.Background()
 	s, _ := open(t)
 	id := s.mustOpen(t, time.Hour)
-	due := func(ahead, opened time.Duration, except ...string) []NextLook {
+	due := func(ahead time.Duration, except ...string) []NextLook {
 		t.Helper()
-		found, err := s.Outbox.Due(ctx, ahead, opened, 10, except)
+		found, err := s.Outbox.Due(ctx, ahead, 10, except)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return found
 	}
-	// Nobody has settled it yet, so it counts as due from its opening on; who opened it
-	// only now is left to its workflow.
-	if found := due(time.Second, 0); len(found) != 1 || found[0].ID != id || found[0].In > 0 {
-		t.Errorf("due %v", found)
+	unsettled := func(ago time.Duration, except ...string) []string {
+		t.Helper()
+		found, err := s.Outbox.Unsettled(ctx, ago, 10, except)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
 	}
-	if found := due(time.Second, time.Hour); len(found) != 0 {
-		t.Errorf("due although it has just been opened: %v", found)
+	// Nobody has settled it yet; who opened it only now is left to its workflow.
+	if found := unsettled(0); !slices.Equal(found, []string{id}) {
+		t.Errorf("never settled: %v", found)
 	}
-	if found := due(time.Second, 0, id); len(found) != 0 {
-		t.Errorf("due although it was left out: %v", found)
+	if found := append(unsettled(time.Hour), unsettled(0, id)...); len(found) != 0 {
+		t.Errorf("never settled, although it has just been opened, or was left out: %v", found)
+	}
+	if found := due(2 * time.Hour); len(found) != 0 {
+		t.Errorf("due before it was settled: %v", found)
 	}
 	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) error { return c.Wake(c.Approval.State.Wake) }); err != nil {
 		t.Fatal(err)
 	}
-	if found := due(time.Second, 0); len(found) != 0 {
-		t.Errorf("due with an hour to go: %v", found)
+	if found := unsettled(0); len(found) != 0 {
+		t.Errorf("never settled, although it was: %v", found)
 	}
-	if found := due(2*time.Hour, time.Hour); len(found) != 1 || found[0].In < 59*time.Minute || found[0].In > time.Hour {
+	if found := append(due(time.Second), due(2*time.Hour, id)...); len(found) != 0 {
+		t.Errorf("due with an hour to go, or although it was left out: %v", found)
+	}
+	if found := due(2 * time.Hour); len(found) != 1 || found[0].ID != id || found[0].In < 59*time.Minute || found[0].In > time.Hour {
 		t.Errorf("due within two hours: %v", found)
 	}
 	if page, err := s.Outbox.PendingAfter(ctx, "", 10); err != nil || len(page) != 1 || page[0] != id {

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +23,7 @@ import (
 type Deadlines struct {
 	Store   *store.Store
 	Settler interface {
-		Settle(ctx context.Context, approvalID string) (gate.Settlement, error)
+		SettleDue(ctx context.Context, approvalID string) (gate.Settlement, error)
 	}
 	// Ready is nil while Temporal answers. Nothing is settled without it: which of
 	// its signals is still on the way is not known then.
@@ -38,76 +40,99 @@ const (
 	dueParallel = 4
 	// dueAhead is how far ahead is looked, and the longest pause between two looks.
 	dueAhead = 500 * time.Millisecond
+	// dueElsewhere is how long an approval is left to whoever has it in hand.
+	dueElsewhere = 50 * time.Millisecond
 	// dueRetry is the pause before an approval is looked at again that is still due
 	// after it was, or could not be.
 	dueRetry = 2 * time.Second
-	// openedBefore leaves to its workflow what was opened only just now.
+	// openedBefore leaves to its workflow what was opened only just now, and openedBatch is
+	// how many others are settled for the first time before what is due is looked for again.
 	openedBefore = 10 * time.Second
+	openedBatch  = 16
 )
 
 // Run settles until ctx ends.
 func (d *Deadlines) Run(ctx context.Context) {
 	d.later = map[string]time.Time{}
 	failing := false
+	decided := d.Store.Outbox.Decided(ctx)
 	for ctx.Err() == nil {
 		wait, err := d.once(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
 			d.Logger.Warn("what is due cannot be settled at the moment; trying again until it can", "error", err)
 		}
 		if failing = err != nil; failing {
-			wait = dueRetry
+			pause(ctx, dueRetry)
+			continue
 		}
-		pause(ctx, wait)
+		select {
+		case <-ctx.Done():
+		case <-decided:
+		case <-time.After(wait):
+		}
 	}
 }
 
-// once settles what is due, and returns how long nothing else is.
+// once settles what is due, and returns how long nothing else is. What has never been
+// settled comes last, a few at a time: thousands may have been opened at once, and nothing
+// that has a deadline or was decided waits for them.
 func (d *Deadlines) once(ctx context.Context) (wait time.Duration, err error) {
 	now := time.Now()
 	maps.DeleteFunc(d.later, func(_ string, at time.Time) bool { return !at.After(now) })
-	found, err := d.Store.Outbox.Due(ctx, dueAhead, openedBefore, dueBatch, slices.Collect(maps.Keys(d.later)))
+	except := slices.Collect(maps.Keys(d.later))
+	found, err := d.Store.Outbox.Due(ctx, dueAhead, dueBatch, except)
 	if err != nil {
 		return 0, err
 	}
-	ahead := slices.IndexFunc(found, func(due store.NextLook) bool { return due.In > 0 })
-	if ahead < 0 {
-		ahead = len(found)
-	}
-	if ahead == 0 {
-		if len(found) > 0 {
-			return found[0].In, nil
+	wait = dueAhead
+	var due []string
+	for _, each := range found {
+		if each.In > 0 {
+			wait = each.In
+			break
 		}
-		return dueAhead, nil
+		due = append(due, each.ID)
+	}
+	if len(due) == 0 {
+		if due, err = d.Store.Outbox.Unsettled(ctx, openedBefore, openedBatch, except); err != nil || len(due) == 0 {
+			return wait, err
+		}
 	}
 	if err := d.Ready(ctx); err != nil {
 		return 0, err
 	}
-	return 0, d.settle(ctx, found[:ahead])
+	return 0, d.settle(ctx, due)
 }
 
 // settle settles several at once. The error is the last one; the others are settled all
 // the same.
-func (d *Deadlines) settle(ctx context.Context, due []store.NextLook) (err error) {
+func (d *Deadlines) settle(ctx context.Context, due []string) (err error) {
+	// Others have the same list: each begins elsewhere.
+	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	slots := make(chan struct{}, dueParallel)
-	for _, each := range due {
+	for _, id := range due {
 		slots <- struct{}{}
 		if ctx.Err() != nil {
 			break
 		}
 		group.Go(func() {
 			defer func() { <-slots }()
-			found, failed := d.Settler.Settle(ctx, each.ID)
+			found, failed := d.Settler.SettleDue(ctx, id)
 			if failed == nil && found.Over {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
+			if errors.Is(failed, store.ErrNotDue) {
+				d.later[id] = time.Now().Add(dueElsewhere)
+				return
+			}
 			if failed != nil {
 				err = failed
 			}
-			d.later[each.ID] = time.Now().Add(max(min(found.WakeIn, dueRetry), dueAhead))
+			d.later[id] = time.Now().Add(max(min(found.WakeIn, dueRetry), dueAhead))
 		})
 	}
 	group.Wait()

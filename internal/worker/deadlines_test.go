@@ -19,19 +19,19 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// settling settles in the real store, but for one approval that fails every time.
+// settling settles what is due in the real store, but for one approval that fails every time.
 type settling struct {
 	gate.Settler
 	fails string
 	asked chan string
 }
 
-func (s *settling) Settle(ctx context.Context, id string) (gate.Settlement, error) {
+func (s *settling) SettleDue(ctx context.Context, id string) (gate.Settlement, error) {
 	s.asked <- id
 	if id == s.fails {
 		return gate.Settlement{}, errors.New("it cannot be read")
 	}
-	return s.Settler.Settle(ctx, id)
+	return s.Settler.SettleDue(ctx, id)
 }
 
 // openWaiting opens an approval that a person with the role r decides.
@@ -82,7 +82,7 @@ func TestDeadlines(t *testing.T) {
 	settler.fails = soon[2]
 	// As their workflows do: from then on each waits for its own deadline.
 	for _, id := range append(slices.Clone(soon), far) {
-		if _, err := settler.Settler.Settle(ctx, id); err != nil {
+		if _, err := settler.Settle(ctx, id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,33 +136,59 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// What people have decided is settled soon, also when its workflow has not begun: not at
-// once, which is the workflow's.
+// What people have decided is settled soon: at once where the approval's workflow has not
+// begun, and else after a while that is the workflow's. Who settles is told of it, and what
+// somebody has in hand, or has settled, is left to them.
 func TestDecided(t *testing.T) {
 	db := storetest.New(t)
 	s := db.Runtime()
-	owner := db.Person(engine.Person{Name: "owner", Roles: []string{"r"}})
-	db.Agent("bot", "Bot", owner)
-	ctx := t.Context()
+	db.Agent("bot", "Bot", db.Person(engine.Person{Name: "owner", Roles: []string{"r"}}))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	conn := db.Connect(db.URL)
 	settler := &settling{asked: make(chan string, 10), Settler: gate.Settler{Store: s, Sealer: db.Sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}}
 	d := &Deadlines{Store: s, Settler: settler, Logger: slog.New(slog.DiscardHandler), Ready: func(context.Context) error { return nil }, later: map[string]time.Time{}}
-	decided, waiting := openWaiting(ctx, t, db, s, time.Hour), openWaiting(ctx, t, db, s, time.Hour)
+	begun, decided, waiting := openWaiting(ctx, t, db, s, time.Hour), openWaiting(ctx, t, db, s, time.Hour), openWaiting(ctx, t, db, s, time.Hour)
+	if _, err := settler.Settle(ctx, begun); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := d.once(ctx); err != nil || len(settler.asked) != 0 {
 		t.Fatalf("what was opened just now: %v, %d were settled", err, len(settler.asked))
 	}
+	if _, err := conn.Exec(ctx, "LISTEN holdpoint_decided"); err != nil {
+		t.Fatal(err)
+	}
 	person := db.Person(engine.Person{Name: "ada", Roles: []string{"r"}})
 	ada := engine.Actor{Kind: engine.HumanActor, ID: person.ID}
-	err := s.Approvals.Change(ctx, decided, nil, func(c *store.Change) error {
-		err := c.AddFact(approval.Fact{Kind: approval.Vote, Denial: approval.WrongArgs, Actor: ada, Voter: approval.Voter{Identity: person.Identity, Roles: person.Roles, Active: true}})
-		if err != nil {
+	for id, want := range map[string]time.Duration{decided: 0, begun: store.SettledWithin} {
+		err := s.Approvals.Change(ctx, id, nil, func(c *store.Change) error {
+			err := c.AddFact(approval.Fact{Kind: approval.Vote, Denial: approval.WrongArgs, Actor: ada, Voter: approval.Voter{Identity: person.Identity, Roles: person.Roles, Active: true}})
+			if err != nil {
+				return err
+			}
+			e := gate.ApprovalEvent(db.Sealer, engine.Voted, engine.RequireApproval, c.Approval, ada, "")
+			err = e.SetPayload(c.Approval.Facts[0].Payload())
+			c.AddEvent(e)
 			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		e := gate.ApprovalEvent(db.Sealer, engine.Voted, engine.RequireApproval, c.Approval, ada, "")
-		err = e.SetPayload(c.Approval.Facts[0].Payload())
-		c.AddEvent(e)
-		return err
-	})
-	if err != nil {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			t.Fatalf("nobody is told: %v", err)
+		}
+		var after time.Duration
+		if err := conn.QueryRow(ctx, `SELECT a.wake_at - f.at FROM approvals a JOIN facts f ON f.approval_id = a.id WHERE a.id = $1`, id).Scan(&after); err != nil || after != want {
+			t.Errorf("it is due %s after the vote, want %s (%v)", after, want, err)
+		}
+	}
+	if err := s.Approvals.Change(ctx, decided, nil, func(*store.Change) error {
+		_, err := settler.SettleDue(ctx, decided)
+		if !errors.Is(err, store.ErrNotDue) {
+			t.Errorf("while somebody has it in hand: %v", err)
+		}
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	db.Ahead(store.SettledWithin)
@@ -171,9 +197,14 @@ func TestDecided(t *testing.T) {
 	if _, err := d.once(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[string]approval.Status{decided: approval.Denied, waiting: approval.Pending} {
+	for id, want := range map[string]approval.Status{decided: approval.Denied, begun: approval.Denied, waiting: approval.Pending} {
 		if r, err := s.Approvals.Get(ctx, id); err != nil || r.Approval.Status != want {
 			t.Errorf("it is %s, want %s (%v)", r.Approval.Status, want, err)
+		}
+	}
+	for _, id := range []string{decided, waiting} {
+		if _, err := settler.SettleDue(ctx, id); (id == decided) != errors.Is(err, store.ErrNotDue) {
+			t.Errorf("settled once more: %v", err)
 		}
 	}
 }
