@@ -112,7 +112,7 @@ func processorTime(b *testing.B, pid int) float64 {
 	return user + system
 }
 
-// rate is how many calls a second the gate lets pass for so many callers.
+// rate is how many calls a second the gates let pass for so many callers.
 func rate(b *testing.B, c *cluster, callers int, lasting time.Duration) float64 {
 	b.Helper()
 	body := []byte(`{"tool_name":"search_docs","tool_category":"public_read","authorization_state":"none","evidence_refs":["doc:1"],"risk_domain":"research",` +
@@ -121,8 +121,8 @@ func rate(b *testing.B, c *cluster, callers int, lasting time.Duration) float64 
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), lasting)
 	defer cancel()
-	ask := func() error {
-		r, err := http.NewRequest(http.MethodPost, c.URL+"/v1/pre-tool-check", bytes.NewReader(body))
+	ask := func(caller int) error {
+		r, err := http.NewRequest(http.MethodPost, c.where(caller)+"/v1/pre-tool-check", bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
@@ -142,10 +142,10 @@ func rate(b *testing.B, c *cluster, callers int, lasting time.Duration) float64 
 	var done atomic.Int64
 	var group sync.WaitGroup
 	began := time.Now()
-	for range callers {
+	for caller := range callers {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				if err := ask(); err != nil {
+				if err := ask(caller); err != nil {
 					b.Error(err)
 					return
 				}

@@ -88,6 +88,8 @@ func (p pendingBench) open(b *testing.B, from, to int) {
 	group.Wait()
 	n := float64(to - from)
 	b.ReportMetric(n/time.Since(began).Seconds(), "opened/s")
+	// Behind the first tasks of all of them.
+	b.ReportMetric(p.vote(b), "vote-to-token-at-once-ms")
 	for p.ask(b, `SELECT count(*)::float8 FROM outbox`) > 0 {
 		time.Sleep(20 * time.Millisecond) // the phase is the measure
 	}
