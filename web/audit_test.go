@@ -417,6 +417,8 @@ func TestWhoDid(t *testing.T) {
 		{engine.Event{Type: engine.Refusal, Actor: key, AgentID: "bot"}, "A key of bot"},
 		{engine.Event{Type: engine.Refusal, Actor: key}, "The key key_1"},
 		{engine.Event{Type: engine.Refusal, Actor: engine.Actor{Kind: engine.ServiceActor, Channel: "api"}}, "Somebody"},
+		{engine.Event{Type: engine.Admin, Actor: engine.Actor{Kind: engine.ServiceActor, ID: "serve", Channel: "engine"}}, "The program serve"},
+		{engine.Event{Type: engine.Admin, Actor: engine.Actor{Kind: engine.ServiceActor, ID: "sso:okta", Channel: "console"}}, "The provider of single sign-on okta"},
 	} {
 		if got := eventActor(test.e, name); got != test.want {
 			t.Errorf("%s by %q: got %q, want %q", test.e.Type, test.e.Actor.ID, got, test.want)

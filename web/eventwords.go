@@ -216,6 +216,11 @@ func serviceActor(a engine.Actor) string {
 		return "The command line"
 	case a.ID == "":
 		return "Somebody"
+	case a.Channel == "engine":
+		return "The program " + a.ID
+	}
+	if provider, ok := strings.CutPrefix(a.ID, "sso:"); ok {
+		return "The provider of single sign-on " + provider
 	}
 	return "The key " + a.ID
 }
