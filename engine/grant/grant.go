@@ -23,8 +23,9 @@
 // A prefix compares the exact text, byte for byte, and knows nothing of paths or
 // addresses: "https://example.com" also begins "https://example.community". End
 // it where the part ends, such as at "/". What leads out of a prefix is refused:
-// a rest with "..", "//", "\", "%", "@" or a character that nobody sees, also
-// where prefix and rest make one together.
+// a rest with "..", "//", a segment ".", "\", "%", "@", a sign by which shells go on
+// to something else, a blank that is no space, a character that nobody sees, or one
+// that is drawn like another, also where prefix and rest make one together.
 package grant
 
 import (
@@ -38,6 +39,7 @@ import (
 	"unicode/utf8"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/confusable"
 )
 
 // Op is what a matcher asks of a leaf.
@@ -184,19 +186,24 @@ func equal(a, b canon.Value) bool {
 // begins reports whether text is prefix and a rest that does not lead out of it.
 func begins(text, prefix string) bool {
 	rest, ok := strings.CutPrefix(text, prefix)
-	if !ok || strings.ContainsAny(rest, `\%@`) || strings.ContainsFunc(rest, unseen) {
+	if !ok || strings.ContainsAny(rest, "\\%@;|&<>`$") || strings.ContainsFunc(rest, unseen) {
 		return false
+	}
+	for _, drawn := range confusable.Lookalikes(text) {
+		if drawn.To > len(prefix) {
+			return false
+		}
 	}
 	if first, _ := utf8.DecodeRuneInString(rest); unicode.Is(unicode.M, first) {
 		return false // it would change the prefix's last letter
 	}
 	// With the last byte of the prefix: two dots may lie across the border.
 	across := text[len(prefix)-1:]
-	return !strings.Contains(across, "..") && !strings.Contains(across, "//")
+	return !strings.Contains(across, "..") && !strings.Contains(across, "//") && !strings.Contains(across+"/", "/./")
 }
 
 func unseen(c rune) bool {
-	return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Other_Default_Ignorable_Code_Point)
+	return c != ' ' && unicode.IsSpace(c) || unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // Check says what is wrong with a pattern, each mistake with its place in the

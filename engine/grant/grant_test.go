@@ -30,6 +30,7 @@ func TestMatch(t *testing.T) {
 	odd := `{"matchers":[{"path":"/a~1b/~0","op":"equals","value":true}]}`
 	file := `{"matchers":[{"path":"/path","op":"prefix","value":"/srv/a/"}]}`
 	site := `{"matchers":[{"path":"/path","op":"prefix","value":"https://example.com"}]}`
+	command := `{"matchers":[{"path":"/run","op":"prefix","value":"git log"}]}`
 	dots := `{"matchers":[{"path":"/path","op":"prefix","value":"/srv."}]}`
 	for _, test := range []struct {
 		pattern, arguments string
@@ -91,6 +92,26 @@ func TestMatch(t *testing.T) {
 		{site, `{"path":"https://example.com/x"}`, true},
 		{site, `{"path":"https://example.com@evil.test"}`, false},
 		{site, `{"path":"https://example.com//evil.test"}`, false},
+		{file, `{"path":"/srv/a/./b"}`, false},
+		{file, `{"path":"/srv/a/x/."}`, false},
+		{file, `{"path":"/srv/a/."}`, false},
+		{file, `{"path":"/srv/a/.env"}`, true},
+		{file, `{"path":"/srv/a/x\u00a0y"}`, false},
+		{file, `{"path":"/srv/a/x y"}`, true},
+		{file, `{"path":"/srv/a/straße"}`, true},
+		{file, `{"path":"/srv/a/p\u0430ypal"}`, false},
+		{file, `{"path":"/srv/a\u043b/x"}`, false},
+		{file, `{"path":"/srv/a/\u2044etc"}`, false},
+		{site, `{"path":"https://example.com/x?y=1#z"}`, true},
+		{site, `{"path":"https://example.c\u043em/x"}`, false},
+		{command, `{"run":"git log --oneline -3"}`, true},
+		{command, `{"run":"git log; rm -rf /srv"}`, false},
+		{command, `{"run":"git log | sh"}`, false},
+		{command, `{"run":"git log & sh"}`, false},
+		{command, `{"run":"git log > x"}`, false},
+		{command, `{"run":"git log < x"}`, false},
+		{command, "{\"run\":\"git log `sh`\"}", false},
+		{command, `{"run":"git log $(sh)"}`, false},
 		{dots, `{"path":"/srv./x"}`, true},
 		{dots, `{"path":"/srv../x"}`, false},
 	} {

@@ -11,7 +11,6 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
 	"holdpoint/internal/access"
 	"holdpoint/internal/seal"
@@ -58,11 +57,11 @@ type (
 // Propose says what a grant would have done to the past, and changes
 // nothing. Its refusals are those of Save.
 func (g *Grants) Propose(ctx context.Context, r GrantRequest) (Backtest, error) {
-	record, arguments, err := g.grantable(ctx, r)
+	record, call, err := g.grantable(ctx, r)
 	if err != nil {
 		return Backtest{}, err
 	}
-	return g.backtest(ctx, record.Approval, arguments, r.Pattern)
+	return g.backtest(ctx, record.Approval, call.Arguments, r.Pattern)
 }
 
 // errDenied says that a call was denied while the past was looked at.
@@ -73,7 +72,7 @@ var errDenied = errors.New("a call has been denied meanwhile")
 // be acknowledged; the past is looked at anew.
 func (g *Grants) Save(ctx context.Context, r GrantRequest) (Grant, error) {
 	for {
-		record, arguments, err := g.grantable(ctx, r)
+		record, call, err := g.grantable(ctx, r)
 		var refused *access.Refusal
 		if errors.As(err, &refused) {
 			e := engine.Event{ID: store.NewEventID(), Type: engine.Granted, RequestID: r.RequestID, ApprovalID: store.LoggableApprovalID(r.ApprovalID), SafePayload: []byte(`{}`), Actor: r.actor()}
@@ -82,11 +81,11 @@ func (g *Grants) Save(ctx context.Context, r GrantRequest) (Grant, error) {
 		if err != nil {
 			return Grant{}, err
 		}
-		past, err := g.backtest(ctx, record.Approval, arguments, r.Pattern)
+		past, err := g.backtest(ctx, record.Approval, call.Arguments, r.Pattern)
 		if err != nil {
 			return Grant{}, err
 		}
-		made, err := g.makeGrant(ctx, r, record.Approval, past)
+		made, err := g.makeGrant(ctx, r, termsOf(r.Pattern, record.Approval, call), past)
 		if !errors.Is(err, errDenied) {
 			return made, err
 		}
@@ -94,7 +93,7 @@ func (g *Grants) Save(ctx context.Context, r GrantRequest) (Grant, error) {
 }
 
 // makeGrant writes the grant under the lock on its approval.
-func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Approval, past Backtest) (Grant, error) {
+func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, t terms, past Backtest) (Grant, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Granted, c.Approval.Decision.Outcome, c.Approval, r.actor(), r.RequestID)
 	}
@@ -128,7 +127,7 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 		}
 		made := store.Grant{ID: store.NewID("gra"), PersonID: r.Person.ID, Reason: r.Comment, MaxUses: r.Uses, Acknowledged: acknowledged, Voter: voter(r.Person)}
 		var err error
-		if made.Sealed, err = g.Sealer.Seal(made.ID, terms{r.Pattern, reasonsOf(from.Decision)}.document()); err != nil {
+		if made.Sealed, err = g.Sealer.Seal(made.ID, t.document()); err != nil {
 			return none, fmt.Errorf("seal the grant %s: %w", made.ID, err)
 		}
 		if made, err = c.MakeGrant(made, r.For); err != nil {
@@ -156,7 +155,7 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 }
 
 // grantable refuses what cannot become a grant, and reads what it is made from.
-func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, canon.Value, error) {
+func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, Proposal, error) {
 	record, err := g.Store.Approvals.Get(ctx, r.ApprovalID)
 	if errors.Is(err, store.ErrNotFound) {
 		err = access.NoSuchApproval
@@ -165,29 +164,29 @@ func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, c
 		err = r.allowed(record.Approval, record.Now)
 	}
 	if err != nil {
-		return record, canon.Value{}, err
+		return record, Proposal{}, err
 	}
 	if err := g.unseen(ctx, record.Approval, record.Sealed, record.Answers, record.Size, r.Digest, g.wasRead(ctx, record.Approval.ID, r.Person.ID)); err != nil {
-		return record, canon.Value{}, err
+		return record, Proposal{}, err
 	}
 	if err := r.check(); err != nil {
-		return record, canon.Value{}, err
+		return record, Proposal{}, err
 	}
 	document, err := g.Sealer.Open(r.ApprovalID, record.Sealed)
 	if errors.Is(err, seal.ErrErased) {
-		return record, canon.Value{}, &access.Refusal{Kind: access.Conflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
+		return record, Proposal{}, &access.Refusal{Kind: access.Conflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
 	}
 	if err != nil {
-		return record, canon.Value{}, fmt.Errorf("open the arguments of %s: %w", r.ApprovalID, err)
+		return record, Proposal{}, fmt.Errorf("open the arguments of %s: %w", r.ApprovalID, err)
 	}
-	args, err := arguments(record.Approval, document, record.Now)
+	call, err := proposalOf(record.Approval, document, record.Now)
 	if err != nil {
-		return record, canon.Value{}, fmt.Errorf("read the arguments of %s: %w", r.ApprovalID, err)
+		return record, Proposal{}, fmt.Errorf("read the arguments of %s: %w", r.ApprovalID, err)
 	}
-	if !r.Pattern.Match(args) {
-		return record, canon.Value{}, &access.Refusal{Kind: access.Invalid, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
+	if !r.Pattern.Match(call.Arguments) {
+		return record, Proposal{}, &access.Refusal{Kind: access.Invalid, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
 	}
-	return record, args, nil
+	return record, call, nil
 }
 
 // allowed is MayGrant for what the page showed.

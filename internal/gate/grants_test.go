@@ -15,6 +15,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
+	"holdpoint/engine/policy"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
@@ -141,6 +142,49 @@ func TestGrantIsForItsAgentToolAndEnvironment(t *testing.T) {
 	more := h.decided(strings.Replace(payment(5), `"evidence_refs":["x:1"]`, `"evidence_refs":[]`, 1))
 	h.want("another reason", more, approval.Pending)
 	h.want("the call that it is for", h.decided(payment(5)), approval.Approved)
+}
+
+// TestGrantIsForWhereTheCallRuns: a call that says that it runs somewhere else than the one
+// that somebody saw, which the card would have told in red, is no call like it.
+func TestGrantIsForWhereTheCallRuns(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 1))
+	at := func(names string) string {
+		return strings.Replace(payment(5), `"amount":5,`, `"amount":5,`+names+`,`, 1)
+	}
+	like := func(m ...grant.Matcher) grant.Pattern {
+		return grant.Pattern{Matchers: append(m, upTo(100).Matchers...)}
+	}
+	h.grant("ada", h.open(at(`"env":"test","note":"x"`)), like(grant.Matcher{Path: "/env", Op: grant.Any}, grant.Matcher{Path: "/note", Op: grant.Any}), 10)
+	h.want("there", h.decided(at(`"env":"test","note":"y"`)), approval.Approved)
+	h.want("elsewhere", h.decided(at(`"env":"production","note":"y"`)), approval.Pending)
+	h.want("in other letters", h.decided(at(`"env":"TEST","note":"y"`)), approval.Pending)
+	h.want("nowhere", h.decided(at(`"env":"","note":"y"`)), approval.Approved)
+	// Who has seen a call for another environment has seen where the next one runs.
+	h.grant("ada", h.open(at(`"stage":"production"`)), like(grant.Matcher{Path: "/stage", Op: grant.Prefix, Value: canon.String("pro")}), 10)
+	h.want("the same other one", h.decided(at(`"stage":"production"`)), approval.Approved)
+	h.want("a third one", h.decided(at(`"stage":"prominent"`)), approval.Pending)
+	// And so has who spells out which ones are meant.
+	h.grant("ada", h.open(at(`"environment":"one"`)), like(grant.Matcher{Path: "/environment", Op: grant.OneOf, Value: canon.Array(canon.String("one"), canon.String("two"))}), 10)
+	h.want("one that is spelled out", h.decided(at(`"environment":"two"`)), approval.Approved)
+
+	// What a document says of it counts as what an argument does.
+	asks, problems := policy.Load([]byte(`{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z","rules":[],"defaults":{"outcome":"REQUIRE_APPROVAL"}}`), policy.Options{})
+	if asks == nil {
+		t.Fatal(problems)
+	}
+	h.judgeBy(gate.Rules{Environment: "test", Routing: routing(time.Hour, 1), Policy: asks})
+	check := func(environment string, amount int) approval.Approval {
+		doc := fmt.Sprintf(`{"toolName":"move","toolArgs":{"amount":%d,"to":"canary-argument"},"agentId":"bot","environment":%q}`, amount, environment)
+		checked, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, doc), gate.Request{}, nil)
+		if err != nil || checked.Approval == nil {
+			t.Fatal(checked.Event.Reasons, err)
+		}
+		h.settle(checked.Approval.ID)
+		return h.get(checked.Approval.ID).Approval
+	}
+	h.grant("ada", check("test", 5), upTo(100), 10)
+	h.want("a document for there", check("test", 6), approval.Approved)
+	h.want("a document for elsewhere", check("production", 7), approval.Pending)
 }
 
 func TestGrantEnds(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -21,17 +22,43 @@ type terms struct {
 	// reasons are why the call that it was made from was held. A call that is held
 	// for another reason is not like that one.
 	reasons []string
+	// environments are those that the call named beside the one it was judged for. A call
+	// that says that it runs elsewhere is not like that one.
+	environments []string
+}
+
+// termsOf are those of a grant by pattern, made from the call of p.
+func termsOf(pattern grant.Pattern, a approval.Approval, p Proposal) terms {
+	return terms{pattern, reasonsOf(a.Decision), elsewhere(pattern, a, p)}
+}
+
+// elsewhere lists the environments that a call names beside the one it was judged for,
+// in order, but for those that the pattern itself spells out.
+func elsewhere(pattern grant.Pattern, a approval.Approval, p Proposal) []string {
+	var spelled []string
+	for _, m := range pattern.Matchers {
+		if m.Op == grant.Equals || m.Op == grant.OneOf {
+			spelled = append(spelled, strings.TrimPrefix(m.Path, "/"))
+		}
+	}
+	names := slices.DeleteFunc(environmentsOf(p, spelled), func(name string) bool { return name == a.Call.Environment })
+	slices.Sort(names)
+	return names
 }
 
 // document is the terms as they are sealed.
 func (t terms) document() []byte {
-	reasons := make([]canon.Value, len(t.reasons))
-	for i, r := range t.reasons {
-		reasons[i] = canon.String(r)
+	texts := func(list []string) canon.Value {
+		values := make([]canon.Value, len(list))
+		for i, text := range list {
+			values[i] = canon.String(text)
+		}
+		return canon.Array(values...)
 	}
 	return canon.Object(
+		canon.Member{Name: "environments", Value: texts(t.environments)},
 		canon.Member{Name: "pattern", Value: t.pattern.Document()},
-		canon.Member{Name: "reasons", Value: canon.Array(reasons...)},
+		canon.Member{Name: "reasons", Value: texts(t.reasons)},
 	).Canonical()
 }
 
@@ -55,6 +82,11 @@ func openTerms(s *seal.Sealer, g store.Grant) (terms, error) {
 	}
 	for _, r := range reasons.Elements() {
 		t.reasons = append(t.reasons, r.Str())
+	}
+	// A grant of before they were kept is for calls that name none.
+	environments, _ := doc.Get("environments")
+	for _, name := range environments.Elements() {
+		t.environments = append(t.environments, name.Str())
 	}
 	return t, nil
 }
@@ -102,7 +134,7 @@ type ballots struct {
 	sealer *seal.Sealer
 	log    *slog.Logger
 
-	args  *canon.Value // once they have been read
+	call  *Proposal // once it has been read
 	votes []approval.Fact
 }
 
@@ -118,7 +150,7 @@ func (b *ballots) addVote(ctx context.Context, g store.Grant) error {
 		return nil
 	}
 	t, err := openTerms(b.sealer, g)
-	if err == nil && b.args == nil {
+	if err == nil && b.call == nil {
 		err = b.read()
 	}
 	if errors.Is(err, seal.ErrErased) {
@@ -133,7 +165,7 @@ func (b *ballots) addVote(ctx context.Context, g store.Grant) error {
 			return nil
 		}
 	}
-	if !t.pattern.Match(*b.args) {
+	if !t.pattern.Match(b.call.Arguments) || !slices.Equal(elsewhere(t.pattern, a, *b.call), t.environments) {
 		return nil
 	}
 	used, err := b.c.UseGrant(g.ID)
@@ -164,17 +196,17 @@ func hasVotedFor(edition int, facts []approval.Fact, g store.Grant) bool {
 	})
 }
 
-// read opens the approval's arguments, once for all grants.
+// read opens the approval's call, once for all grants.
 func (b *ballots) read() error {
 	a := b.c.Approval
 	document, err := b.sealer.Open(a.ID, b.c.Sealed)
 	if err != nil {
 		return fmt.Errorf("open the arguments of %s: %w", a.ID, err)
 	}
-	args, err := arguments(a, document, b.c.Now)
+	call, err := proposalOf(a, document, b.c.Now)
 	if err != nil {
 		return fmt.Errorf("read the arguments of %s: %w", a.ID, err)
 	}
-	b.args = &args
+	b.call = &call
 	return nil
 }

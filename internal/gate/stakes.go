@@ -71,17 +71,7 @@ const environmentLength = 40
 // what counts for the tool, and what its document names. It is "" where that is no other
 // than what the call was judged for.
 func namedEnvironment(p Proposal, judged string) string {
-	var names []string
-	add := func(name string) {
-		if strings.TrimSpace(name) != "" && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range environmentNames {
-		v, _ := p.Arguments.Get(name)
-		add(v.Str())
-	}
-	add(p.environment)
+	names := environmentsOf(p, nil)
 	if len(names) == 1 && names[0] == judged {
 		return ""
 	}
@@ -89,6 +79,25 @@ func namedEnvironment(p Proposal, judged string) string {
 		names[i] = sentences().Beginning(name, environmentLength)
 	}
 	return strings.Join(names, ", ")
+}
+
+// environmentsOf lists the environments that a call names, each once: those of its
+// arguments but of the ones in without, and its document's.
+func environmentsOf(p Proposal, without []string) []string {
+	var names []string
+	add := func(name string) {
+		if strings.TrimSpace(name) != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range environmentNames {
+		if !slices.Contains(without, name) {
+			v, _ := p.Arguments.Get(name)
+			add(v.Str())
+		}
+	}
+	add(p.environment)
+	return names
 }
 
 // Bounds of the rows that are told by their arguments: longer ones take too long for
