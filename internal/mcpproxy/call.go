@@ -163,7 +163,7 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 		return permission{}, ended(a)
 	}
 	// The tool may have become another while people decided.
-	now, err := p.tools.definitionOf(ctx, c.tool)
+	now, err := p.tools.definitionNow(ctx, c.tool)
 	switch {
 	case err != nil:
 		return permission{}, err
@@ -293,35 +293,25 @@ func (p *Proxy) run(ctx context.Context, c *call, allowed permission) *jsonrpc.R
 	return withEdit(a, allowed)
 }
 
-// forwarded is what the server gets: the arguments as approved, the rest as the host
-// sent it.
+// forwarded is what the server gets: the arguments as approved, and the host's _meta,
+// in which only Holdpoint says under what constraints. Nothing else is forwarded, since
+// nobody has decided on it.
 func forwarded(c *call, allowed permission) json.RawMessage {
-	var members []canon.Member
-	meta := canon.Object()
-	for name, v := range c.params.All() {
-		switch name {
-		case "arguments", "task":
-		case "_meta":
-			if v.Kind() == canon.ObjectKind {
-				meta = v
-			}
-		default:
-			members = append(members, canon.Member{Name: name, Value: v})
+	sent, _ := c.params.Get("_meta")
+	var meta []canon.Member
+	for name, v := range sent.All() {
+		if name != ConstraintsKey {
+			meta = append(meta, canon.Member{Name: name, Value: v})
 		}
 	}
 	if limits, err := canon.Parse(allowed.constraints); err == nil && holdpoint.Constrained(allowed.constraints) {
-		var rest []canon.Member
-		for name, v := range meta.All() {
-			if name != ConstraintsKey {
-				rest = append(rest, canon.Member{Name: name, Value: v})
-			}
-		}
-		meta = canon.Object(append(rest, canon.Member{Name: ConstraintsKey, Value: limits})...)
+		meta = append(meta, canon.Member{Name: ConstraintsKey, Value: limits})
 	}
-	if meta.Len() > 0 {
-		members = append(members, canon.Member{Name: "_meta", Value: meta})
+	members := []canon.Member{{Name: "arguments", Value: allowed.arguments}, {Name: "name", Value: canon.String(c.tool)}}
+	if len(meta) > 0 {
+		members = append(members, canon.Member{Name: "_meta", Value: canon.Object(meta...)})
 	}
-	return canon.Object(append(members, canon.Member{Name: "arguments", Value: allowed.arguments})...).Canonical()
+	return canon.Object(members...).Canonical()
 }
 
 // outcomeOf says what became of a call by what the server answered. Where that

@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -58,10 +59,14 @@ func TestServerAtAnAddress(t *testing.T) {
 			inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return w.server }, options)
 			refuse := make(chan struct{})
 			w.over(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
 				select {
 				case <-refuse:
-					rw.WriteHeader(http.StatusBadGateway)
-					return
+					if bytes.Contains(body, []byte(`"tools/call"`)) {
+						rw.WriteHeader(http.StatusBadGateway)
+						return
+					}
 				default:
 				}
 				if r.Header.Get("X-Secret") != "word" {

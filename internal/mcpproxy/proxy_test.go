@@ -114,6 +114,17 @@ func TestConstraints(t *testing.T) {
 	if ran := w.ranWith(); !strings.Contains(ran, `"holdpoint/constraints":{"max":5}`) {
 		t.Errorf("the server gets %s", ran)
 	}
+	// Only Holdpoint says so, whatever the host writes.
+	for limits, want := range map[string]string{"": `{}{"progressToken":"x"}`, `{"max":5}`: `{}{"holdpoint/constraints":{"max":5},"progressToken":"x"}`} {
+		w.office.set(func() { w.office.outcome, w.office.limits = "ALLOW", limits })
+		meta := sdk.Meta{ConstraintsKey: args{"max": 9}, "progressToken": "x"}
+		if r, err := w.host.CallTool(t.Context(), &sdk.CallToolParams{Name: "pay", Arguments: args{}, Meta: meta}); err != nil || r.IsError {
+			t.Fatal(r, err)
+		}
+		if ran := w.ranWith(); ran != want {
+			t.Errorf("of constraints %q the server gets %s, want %s", limits, ran, want)
+		}
+	}
 }
 
 // Whatever is wrong with Holdpoint, the server is not called.

@@ -137,7 +137,7 @@ func (p *Proxy) resumeCall(ctx context.Context, c *call, approvalID string) *jso
 		return p.refused(ctx, c, err)
 	}
 	// The tool may have become another since it was called.
-	def, err := p.tools.definitionOf(ctx, c.tool)
+	def, err := p.tools.definitionNow(ctx, c.tool)
 	if err != nil {
 		return p.refused(ctx, c, err)
 	}

@@ -131,6 +131,17 @@ const maxLists = 5
 // load asks the server for all of its tools, unless it is known what it said last.
 // The first time, when nothing is pinned yet, they are what is pinned.
 func (l *toolList) load(ctx context.Context) error {
+	l.mu.Lock()
+	known := l.defs != nil
+	l.mu.Unlock()
+	if known {
+		return nil
+	}
+	return l.reload(ctx)
+}
+
+// reload asks the server for all of its tools.
+func (l *toolList) reload(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, gateWithin)
 	defer stop()
 	var err error
@@ -144,11 +155,8 @@ func (l *toolList) load(ctx context.Context) error {
 
 func (l *toolList) learnOnce(ctx context.Context) error {
 	l.mu.Lock()
-	known, since := l.defs != nil, l.changes
+	since := l.changes
 	l.mu.Unlock()
-	if known {
-		return nil
-	}
 	defs, all, params := map[string]definition{}, []tool{}, json.RawMessage(`{}`)
 	for range maxPages {
 		a, err := l.server.ask(ctx, &jsonrpc.Request{ID: l.server.ids.next(), Method: "tools/list", Params: params})
@@ -209,6 +217,20 @@ func (l *toolList) definitionOf(ctx context.Context, tool string) (definition, e
 	if err := l.load(ctx); err != nil {
 		return nil, err
 	}
+	return l.accepted(tool)
+}
+
+// definitionNow is definitionOf for what the server says when it is asked anew: not
+// every server tells when its tools change.
+func (l *toolList) definitionNow(ctx context.Context, tool string) (definition, error) {
+	if err := l.reload(ctx); err != nil {
+		return nil, err
+	}
+	return l.accepted(tool)
+}
+
+// accepted is the tool's definition as it is known, if an operator has accepted it.
+func (l *toolList) accepted(tool string) (definition, error) {
 	l.mu.Lock()
 	def, listed := l.defs[tool]
 	l.mu.Unlock()

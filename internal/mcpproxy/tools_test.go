@@ -111,6 +111,13 @@ func TestApprovalIsOfOneDescription(t *testing.T) {
 	if text := <-said; text != "done" || w.runs.Load() != 1 {
 		t.Errorf("as it was approved: %s, %d runs", text, w.runs.Load())
 	}
+	w.office.set(func() { w.office.outcome = "REQUIRE_APPROVAL" })
+	held(3, 5)
+	w.tool("pay", "Pays Ann.") // and nobody lists the tools
+	approve(4)
+	if text := <-said; !strings.Contains(text, "no operator has accepted") {
+		t.Errorf("changed and not told: %s", text)
+	}
 	for i, a := range w.office.approvals {
 		if a.spent != (i == 3) {
 			t.Errorf("the token of %s: spent %t", a.ID, a.spent)
