@@ -242,7 +242,15 @@ func (p *provider) verify(ctx context.Context, a *providerMetadata, raw string, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWrong, brief(err))
 	}
+	var not struct {
+		Before float64 `json:"nbf"` // NumericDate; 0 where there is none
+	}
+	if err := token.Claims(&not); err != nil {
+		return nil, fmt.Errorf("%w: nbf is no number", ErrWrong)
+	}
 	switch {
+	case not.Before > float64(p.now().Add(skew).Unix()): // the library allows five minutes
+		return nil, fmt.Errorf("%w: it is not valid yet: one of the two clocks is wrong", ErrWrong)
 	case token.Issuer != p.Issuer:
 		return nil, fmt.Errorf("%w: it is of another issuer", ErrWrong)
 	case token.Nonce != f.Nonce:

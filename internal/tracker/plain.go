@@ -1,7 +1,10 @@
 package tracker
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/url"
 	"regexp"
 	"time"
@@ -37,12 +40,7 @@ func (p *plain) Lookup(ctx context.Context, ref string) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
-	var reply struct {
-		Ref, Title, Project, State, URL, Assignee string
-		Closed                                    *bool
-		CreatedAt                                 time.Time `json:"created_at"`
-		UpdatedAt                                 time.Time `json:"updated_at"`
-	}
+	var reply plainReply
 	if err := p.get(ctx, "/"+url.PathEscape(name), &reply); err != nil {
 		return Ticket{}, err
 	}
@@ -61,4 +59,47 @@ func (p *plain) Lookup(ctx context.Context, ref string) (Ticket, error) {
 		t.URL = reply.URL
 	}
 	return t.finish()
+}
+
+// plainReply is what a tracker answers. Members are read by their exact names, and each is
+// there once: others than these do no harm, also where they differ by capitals only.
+type plainReply struct {
+	Ref, Title, Project, State, URL, Assignee string
+	Closed                                    *bool
+	CreatedAt, UpdatedAt                      time.Time
+}
+
+// UnmarshalJSON reads an object.
+func (r *plainReply) UnmarshalJSON(data []byte) error {
+	named := map[string]any{
+		"ref": &r.Ref, "title": &r.Title, "project": &r.Project, "state": &r.State, "url": &r.URL, "assignee": &r.Assignee,
+		"closed": &r.Closed, "created_at": &r.CreatedAt, "updated_at": &r.UpdatedAt,
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return errUnreadable
+	}
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			return fmt.Errorf("read a member: %w", err)
+		}
+		text, _ := name.(string) // as all names of members are
+		into, wanted := named[text]
+		if !wanted {
+			continue
+		}
+		if into == nil {
+			return errUnreadable // it is there twice
+		}
+		if err := json.Unmarshal(value, into); err != nil {
+			return fmt.Errorf("read %s: %w", text, err)
+		}
+		named[text] = nil
+	}
+	return nil
 }

@@ -128,6 +128,42 @@ func TestTrackersText(t *testing.T) {
 	}
 }
 
+// A tracker of our own shape is read by exact names, each once.
+func TestTrackersReadEachMemberOnce(t *testing.T) {
+	const rest = `"ref":"OPS:12#a","title":"t","project":"O","state":"s","created_at":"2026-01-02T15:04:05Z"}`
+	for reply, want := range map[string]string{
+		`{"closed":false,` + rest:                   "open",
+		`{"closed":true,"Closed":false,` + rest:     "closed",
+		`{"Closed":true,"closed":false,` + rest:     "open",
+		`{"Closed":false,` + rest:                   "unreadable",
+		`{"closed":false,"closed":true,` + rest:     "unreadable",
+		`{"closed":true,"closed":true,` + rest:      "unreadable",
+		`{"closed":"no",` + rest:                    "unreadable",
+		`[{"closed":false,` + rest + `]`:            "unreadable",
+		`{"closed":false,"x":{"a":1,"a":2},` + rest: "open",
+	} {
+		f := fakeOf(HTTP)
+		_, base, _ := f.answer(t, func(w http.ResponseWriter, _ string) { io.WriteString(w, reply) })
+		source, err := New(f.config(base))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket, err := source.Lookup(t.Context(), f.ref)
+		got := "open"
+		switch {
+		case errors.Is(err, errUnreadable):
+			got = "unreadable"
+		case err != nil:
+			got = err.Error()
+		case ticket.Closed:
+			got = "closed"
+		}
+		if got != want {
+			t.Errorf("%s is %s, want %s", reply, got, want)
+		}
+	}
+}
+
 // A lookup does not take longer than a call can wait, whatever is configured.
 func TestTrackersBoundTheLookup(t *testing.T) {
 	source := deadlined{}
