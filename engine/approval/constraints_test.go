@@ -47,7 +47,7 @@ func TestConstraints(t *testing.T) {
 // TestBounds: a vote adds no constraint that the call breaks already; what bounds none of its
 // numbers is for whoever runs it.
 func TestBounds(t *testing.T) {
-	args, err := canon.Parse([]byte(`{"amount":5,"rowCount":"20","to":"eve","price":"1,250.00","fee":"1 EUR","cost":"€ 7.50","parts":[1,2],"nested":{"age":1}}`))
+	args, err := canon.Parse([]byte(`{"amount":5,"rowCount":"20","to":"eve","price":"1,250.00","fee":"1 EUR","cost":"€ 7.50","parts":[1,2],"nested":{"age":1},"wide":"５","words":"five","blank":" ","no":null,"empty":{},"yes":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,12 @@ func TestBounds(t *testing.T) {
 		{"", `{"minimum-amount":5}`, ""},
 		{"", `{"max_row_count":19}`, "outside"},
 		{"", `{"max_row_count":20}`, ""},
-		{"", `{"max_to":1}`, ""},
+		{"", `{"max_to":1}`, "no plain number"},
+		{"", `{"max_wide":1}`, "no plain number"},
+		{"", `{"max_words":1}`, "no plain number"},
+		{"", `{"max_yes":1}`, "no plain number"},
+		{"", `{"max_nested":1}`, "no plain number"},
+		{"", `{"max_blank":1,"max_no":1,"max_empty":1,"max_missing":1}`, ""},
 		{"", `{"max_fee":1,"max_cost":7.5}`, ""},
 		{"", `{"max_fee":0.5}`, "outside"},
 		{"", `{"max_cost":7}`, "outside"},

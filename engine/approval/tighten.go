@@ -48,8 +48,8 @@ func Tighten(base, more json.RawMessage) (json.RawMessage, error) {
 
 // Bounds checks what one vote adds to the constraints that a rule sets, for a call with these
 // arguments, an object: a number under max, or over min, of which the call has the other already
-// permits what may not run, and so may a text that is no plain number. What bounds neither of the
-// call is for whoever runs it. The error names the constraint and quotes no value.
+// permits what may not run, and so may whatever else is no plain number, but for a list: what counts
+// its elements, and what bounds nothing of the call, is for whoever runs it. The error names the constraint and quotes no value.
 func Bounds(base, more json.RawMessage, args canon.Value) error {
 	have, err := constraints(base)
 	if err != nil {
@@ -67,7 +67,7 @@ func Bounds(base, more json.RawMessage, args canon.Value) error {
 		switch {
 		case !bounded:
 		case of.Kind() != canon.NumberKind:
-			return fmt.Errorf("constraints: what %q bounds is a text that is no plain number, so that nobody can tell whether the call is within: deny it, or change its arguments", m.Name)
+			return fmt.Errorf("constraints: what %q bounds is no plain number, so that nobody can tell whether the call is within: deny it, or change its arguments", m.Name)
 		case !narrower(m.Name, m.Value, of):
 			return fmt.Errorf("constraints: the call is outside of %q already, so that it could not run: deny it, or change its arguments", m.Name)
 		}
@@ -75,9 +75,8 @@ func Bounds(base, more json.RawMessage, args canon.Value) error {
 	return nil
 }
 
-// boundBy is the number among the arguments that a constraint such as max_amount bounds, or the
-// text that has digits and is no plain number; false for neither. An agent's number may be a
-// text, and have a currency beside it.
+// boundBy is the argument that a constraint such as max_amount bounds; false for none, and for
+// nothing in it. An agent's number may be a text, and have a currency beside it.
 func boundBy(name string, args canon.Value) (canon.Value, bool) {
 	switch firstWord(name) {
 	case "max", "maximum", "min", "minimum":
@@ -90,16 +89,21 @@ func boundBy(name string, args canon.Value) (canon.Value, bool) {
 		if folded(m.Name) != rest {
 			continue
 		}
-		if v.Kind() == canon.StringKind {
-			if !strings.ContainsAny(v.Str(), "0123456789") {
+		switch v.Kind() {
+		case canon.StringKind:
+			if strings.TrimSpace(v.Str()) == "" {
 				return v, false
 			}
 			bare := strings.TrimFunc(v.Str(), func(r rune) bool { return unicode.IsLetter(r) || unicode.IsSpace(r) || unicode.Is(unicode.Sc, r) })
 			if read, err := canon.Parse([]byte(bare)); err == nil && read.Kind() == canon.NumberKind {
 				v = read
 			}
+		case canon.ObjectKind:
+			return v, v.Len() > 0
+		case canon.ArrayKind, canon.NullKind:
+			return v, false
 		}
-		return v, v.Kind() == canon.NumberKind || v.Kind() == canon.StringKind
+		return v, true
 	}
 	return canon.Value{}, false
 }
