@@ -356,6 +356,7 @@ func TestSSOAttacks(t *testing.T) {
 		"over":                          {lie("exp", now.Add(-2*time.Minute).Unix()), 403, "could not be verified"},
 		"over by the other's clock":     {lie("exp", now.Add(-20*time.Second).Unix()), 303, ""},
 		"issued tomorrow":               {lie("iat", now.Add(24*time.Hour).Unix()), 403, "could not be verified"},
+		"authenticated tomorrow":        {lie("auth_time", now.Add(24*time.Hour).Unix()), 403, "could not be verified"},
 		"valid in two minutes":          {lie("nbf", now.Add(2*time.Minute).Unix()), 403, "could not be verified"},
 		"valid from when somebody says": {lie("nbf", "soon"), 403, "could not be verified"},
 		"not yet":                       {lie("nbf", now.Add(time.Hour).Unix()), 403, "could not be verified"},

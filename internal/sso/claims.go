@@ -56,6 +56,9 @@ func (p *provider) userOf(ctx context.Context, a *providerMetadata, token *oidc.
 	if w.At, err = c.authTime(); err != nil {
 		return w, err
 	}
+	if w.At.After(p.now().Add(skew)) {
+		return w, wrong("auth_time is in the future: one of the two clocks is wrong")
+	}
 	if f.PersonID != "" && w.At.Before(f.Begun.Add(-skew)) {
 		return w, wrong("it does not say that the person has just proved who they are (auth_time)")
 	}
