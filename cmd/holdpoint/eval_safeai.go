@@ -37,7 +37,7 @@ func evalSafeAI(file string) (func([]byte) any, error) {
 		}
 	}
 	return func(input []byte) any {
-		v, err := canon.Parse(input)
+		v, err := canon.ParseExact(input)
 		if err != nil {
 			return evalError{err.Error()}
 		}

@@ -30,7 +30,7 @@ func evalSPM(file string) (func([]byte) any, error) {
 	}
 	return func(input []byte) any {
 		if bundle != nil {
-			if v, err := canon.Parse(input); err == nil {
+			if v, err := canon.ParseExact(input); err == nil {
 				if _, own := v.Get("policy_bundle"); !own {
 					if request, ok := v.Get("request"); ok {
 						v = request

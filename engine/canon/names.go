@@ -11,9 +11,10 @@ import (
 const fewNames = 24
 
 // nameSet finds a name that repeats an earlier one of the same object, be it
-// in another case. Go's maps are seeded, so that a sender cannot choose names
+// in another case, unless it is exact. Go's maps are seeded, so that a sender cannot choose names
 // that collide, and the work stays linear in the size of the object.
 type nameSet struct {
+	exact  bool           // names that differ by case are different names
 	exotic bool           // some name holds a character outside ASCII
 	folded map[string]int // folded name to index, once there are many names
 }
@@ -21,7 +22,7 @@ type nameSet struct {
 // add notes the next name, given the members before it. It returns the index
 // of the member that has the same name but for case, or -1.
 func (n *nameSet) add(before []Member, name string) int {
-	if !isASCII(name) {
+	if !n.exact && !isASCII(name) {
 		n.exotic = true
 	}
 	if len(before) < fewNames {
@@ -29,7 +30,7 @@ func (n *nameSet) add(before []Member, name string) int {
 			other := before[i].Name
 			// Two ASCII names can be equal only at equal length; outside ASCII
 			// they need not be (U+212A, the Kelvin sign, folds to k).
-			if (len(other) == len(name) || n.exotic) && strings.EqualFold(other, name) {
+			if (len(other) == len(name) || n.exotic) && n.same(other, name) {
 				return i
 			}
 		}
@@ -38,15 +39,26 @@ func (n *nameSet) add(before []Member, name string) int {
 	if n.folded == nil {
 		n.folded = make(map[string]int, 4*fewNames)
 		for i := range before {
-			n.folded[fold(before[i].Name)] = i
+			n.folded[n.key(before[i].Name)] = i
 		}
 	}
-	key := fold(name)
+	key := n.key(name)
 	if i, ok := n.folded[key]; ok {
 		return i
 	}
 	n.folded[key] = len(before)
 	return -1
+}
+
+func (n *nameSet) same(a, b string) bool {
+	return a == b || !n.exact && strings.EqualFold(a, b)
+}
+
+func (n *nameSet) key(name string) string {
+	if n.exact {
+		return name
+	}
+	return fold(name)
 }
 
 // fold maps all names that strings.EqualFold holds equal to one text.

@@ -25,7 +25,14 @@ const (
 // Parse reads a whole document. It takes time linear in its size, whatever it
 // holds. The Value shares no memory with data, which the caller may reuse.
 // Every error is a *SyntaxError and describes the first thing that is wrong.
-func Parse(data []byte) (Value, error) {
+func Parse(data []byte) (Value, error) { return parse(data, false) }
+
+// ParseExact is Parse, but for names that differ only by case: those are different
+// names to it. It is for comparing a dialect's rules with other implementations of
+// them, and no door reads by it.
+func ParseExact(data []byte) (Value, error) { return parse(data, true) }
+
+func parse(data []byte, exact bool) (Value, error) {
 	if len(data) > MaxBytes {
 		return Value{}, &SyntaxError{
 			Offset: MaxBytes, Code: TooLarge,
@@ -38,7 +45,7 @@ func Parse(data []byte) (Value, error) {
 		}
 	}
 	// The one copy: all strings without escapes are parts of it.
-	p := parser{text: string(data), open: open{elems: make([]Value, 0, 8), members: make([]Member, 0, fewNames)}}
+	p := parser{text: string(data), exact: exact, open: open{elems: make([]Value, 0, 8), members: make([]Member, 0, fewNames)}}
 	// No object has a member without a colon: most documents need no more than this.
 	if colons := strings.Count(p.text, ":"); colons > 0 {
 		p.ended.members = make([]Member, min(colons, sharedMost))
@@ -56,6 +63,7 @@ func Parse(data []byte) (Value, error) {
 // parser reads text from pos on.
 type parser struct {
 	text   string
+	exact  bool // of names
 	pos    int
 	values int // values begun so far
 	open
@@ -214,7 +222,7 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 		return Value{kind: ObjectKind}, nil
 	}
 	base := len(p.open.members)
-	var names nameSet
+	names := nameSet{exact: p.exact}
 	for {
 		if p.skipSpace() != '"' {
 			return Value{}, p.unexpected("the name of a member")

@@ -251,3 +251,27 @@ func TestParseIsLinear(t *testing.T) {
 		t.Errorf("all documents together took %v", took)
 	}
 }
+
+// TestParseExact: names that differ by case are two names, and one that is there twice is none.
+func TestParseExact(t *testing.T) {
+	many := `"a":0,"b":0,"c":0,"d":0,"e":0,"f":0,"g":0,"h":0,"i":0,"j":0,"k":0,"l":0`
+	for text, want := range map[string]string{
+		`{"Tool":1,"tool":2}`:              "",
+		`{"` + "\u212a" + `ey":1,"key":2}`: "",
+		`{` + many + `,"C":0,"\u017f":0}`:  "",
+		`{"tool":1,"Tool":2,"tool":3}`:     canon.DuplicateKey,
+		`{"a":{"x":1,"\u0078":2}}`:         canon.DuplicateKey,
+		`{` + many + `,"C":0,"D":0,"c":0}`: canon.DuplicateKey,
+		`{` + many + `,"C":0,"D":0,"C":0}`: canon.DuplicateKey,
+		`{"a":1}x`:                         canon.TrailingData,
+	} {
+		got := ""
+		var wrong *canon.SyntaxError
+		if _, err := canon.ParseExact([]byte(text)); errors.As(err, &wrong) {
+			got = wrong.Code
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -232,14 +232,14 @@ func (v assigned) plausible(kind named, name string, quotedName bool) bool {
 	if kind.human {
 		switch {
 		case len(v.text) < 6:
-			return false
+			return v.tight && digit && len(v.text) >= 4 && kind.suffix != "pass"
 		case digit || other:
 			return true
 		case strings.Contains(strings.ToLower(v.text), kind.suffix):
 			return false // password=user_password passes a variable on
 		}
-		// A word: as the value of a JSON member or behind a tight = it is meant.
-		return v.quoted && quotedName || v.tight && !strings.Contains(name, ".")
+		// A word: in quotes or behind a tight = it is meant.
+		return v.quoted || v.tight && !strings.Contains(name, ".")
 	}
 	switch {
 	case len(v.text) < 8 || !letter:

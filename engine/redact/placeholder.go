@@ -3,19 +3,25 @@ package redact
 import "strings"
 
 // isPlaceholder reports whether a value stands for a secret instead of being
-// one: a template's hole, a variable, a mask (ours among them), or one of the
-// words that documentation puts there.
+// one: a hole, or one of the words that documentation puts there.
 func isPlaceholder(v string) bool {
+	if isHole(v) {
+		return true
+	}
+	folded := strings.ToLower(v[:min(len(v), 64)])
+	return strings.HasPrefix(folded, "your") && (len(folded) < 8 || !hasDigit(folded)) || strings.Contains(folded, "placeholder") || strings.Contains(stockWords, " "+folded+" ")
+}
+
+// isHole reports whether a value is a template's hole, a variable, or a mask, ours
+// among them.
+func isHole(v string) bool {
 	for _, prefix := range [...]string{"<", "${", "$(", "{{", "%(", "%{", "#{", "[", "***", "...", "…", "xxxx", "XXXX"} {
 		if strings.HasPrefix(v, prefix) {
 			return true
 		}
 	}
-	if len(v) > 1 && (v[0] == '$' && isName(v[1:]) || v[0] == '%' && v[len(v)-1] == '%' && isName(v[1:len(v)-1])) {
-		return true
-	}
-	folded := strings.ToLower(v[:min(len(v), 64)])
-	return strings.HasPrefix(folded, "your") && (len(folded) < 8 || !hasDigit(folded)) || strings.Contains(folded, "placeholder") || strings.Contains(stockWords, " "+folded+" ")
+	return len(v) > 1 && (v[0] == '$' && isName(v[1:]) || v[0] == '%' && v[len(v)-1] == '%' && isName(v[1:len(v)-1])) ||
+		strings.EqualFold(v, "redacted") || strings.EqualFold(v, "masked")
 }
 
 // stockWords are values that say what belongs here, or that nothing does.

@@ -133,6 +133,7 @@ func ownRules() []rule {
 		{"secret.token.gitlab", `\bgl(?:pat|ptt|rt|dt|cbt|soat)-[\w-]{16,255}`, nil},
 		{"secret.token.slack", `\bxox[abceoprs]-[A-Za-z0-9-]{10,255}`, hasDigit},
 		{"secret.token.sourcegraph", `\bsgp_(?:(?:[a-fA-F0-9]{16}|local)_)?[a-fA-F0-9]{40}`, nil},
+		{"secret.token.jwt", `\beyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{2,}`, nil},
 		{"secret.token.vault", `\bhvs\.[\w-]{24,255}`, nil},
 		{"secret.token.bearer", `(?i)\bbearer\s{1,4}([\w.~+/=-]{16,})`, hasDigit},
 		{"secret.credential.basic", `(?i)\bauthorization['"]?\s{0,4}[:=]\s{0,4}['"]?basic\s{1,4}([A-Za-z0-9+/=]{8,})`, nil},

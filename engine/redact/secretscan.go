@@ -140,8 +140,12 @@ func (s *scanner) pem(at int) {
 		return
 	}
 	body := len(pemBegin) + stop + len("-----")
-	end := strings.Index(rest[body:], "-----END ")
+	end, least := strings.Index(rest[body:], "-----END "), 40
 	if end >= 0 {
+		least = 0
+		if inside := strings.Trim(strings.NewReplacer(`\r`, "", `\n`, "").Replace(rest[body:body+end]), " \r\n\t\\"); inside == "" || isHole(inside) {
+			return // it tells of a key
+		}
 		end += body + len("-----END ")
 		if tail := strings.Index(rest[end:min(len(rest), end+100)], "-----"); tail >= 0 {
 			end += tail + len("-----")
@@ -152,7 +156,7 @@ func (s *scanner) pem(at int) {
 		})
 	}
 	s.pemEnd = at + end
-	if end-body > 40 {
+	if end-body > least {
 		s.add(at, at+end, "secret.credential.private-key")
 	}
 }
@@ -179,7 +183,7 @@ func (s *scanner) url(at int) {
 	}
 	s.notMail = start + host
 	password := authority[colon+1 : host]
-	if password == "" || isPlaceholder(password) || strings.Trim(password, "*x.") == "" {
+	if password == "" || isHole(password) || strings.Trim(password, "*x.") == "" { // here a word is a password
 		return
 	}
 	tag := "secret.credential.url"

@@ -20,7 +20,7 @@ type Verdict struct {
 // structure either.
 func Eval(input []byte, now time.Time) Verdict {
 	var result Result
-	v, err := canon.Parse(input)
+	v, err := canon.ParseExact(input)
 	if err != nil {
 		result = Invalid(v, []ValidationError{{Message: err.Error()}})
 	} else if event, invalid := Parse(v); len(invalid) > 0 {

@@ -23,16 +23,16 @@ const maxLoadErrors = 10
 
 // Eval loads the bundle of the document {"policy_bundle": …, "request": …} and
 // judges the request by it, both at now, for "holdpoint eval --dialect spm". A
-// request of any shape is judged (RequestOf). Eval reads what canon.Parse reads, and besides U+0000 in strings, which the
+// request of any shape is judged (RequestOf). Eval reads what canon.ParseExact reads, and besides U+0000 in strings, which the
 // doors refuse but other implementations are asked about: only the text of
 // arguments and the user's input may hold it. Errors are *canon.SyntaxError.
 func Eval(input []byte, now time.Time) (Result, error) {
 	nul := ""
-	v, err := canon.Parse(input)
+	v, err := canon.ParseExact(input)
 	var syntax *canon.SyntaxError
 	if refused := err; errors.As(err, &syntax) && syntax.Code == canon.NULCharacter && !bytes.Contains(input, []byte(standIn)) {
 		nul = standIn
-		if v, err = canon.Parse(replaceNUL(input)); err == nil && bytes.Contains(member(v, "policy_bundle").Canonical(), []byte(nul)) {
+		if v, err = canon.ParseExact(replaceNUL(input)); err == nil && bytes.Contains(member(v, "policy_bundle").Canonical(), []byte(nul)) {
 			err = refused
 		}
 	}
