@@ -102,6 +102,7 @@ func boundBy(name string, args canon.Value) (canon.Value, bool) {
 			return v, v.Len() > 0
 		case canon.ArrayKind, canon.NullKind:
 			return v, false
+		case canon.BoolKind, canon.NumberKind:
 		}
 		return v, true
 	}

@@ -75,7 +75,7 @@ func (s *scanner) assignment(i int) {
 	case t[i] == '=' && next == '>':
 		start++
 	}
-	name, begin, quoted := nameBefore(t, end)
+	name, begin := nameBefore(t, end)
 	if name == "" {
 		return
 	}
@@ -91,20 +91,19 @@ func (s *scanner) assignment(i int) {
 	}
 	v := valueAt(t, start)
 	s.budget -= v.end - v.start
-	if v.plausible(kind, name, quoted) {
+	if v.plausible(kind, name) {
 		s.add(v.start, v.end, kind.tag)
 	}
 }
 
 // nameBefore is the name that ends before end, but for blanks and a quote.
-func nameBefore(t string, end int) (name string, begin int, quoted bool) {
+func nameBefore(t string, end int) (name string, begin int) {
 	stop := end
 	for stop > 0 && end-stop < maxGap && t[stop-1] == ' ' {
 		stop--
 	}
 	for n := 0; stop > 0 && n < 3 && strings.IndexByte("\"'`]\\", t[stop-1]) >= 0; n++ {
 		stop--
-		quoted = true
 	}
 	begin = stop
 	for begin > 0 && stop-begin < maxName && (isWordByte(t[begin-1]) || t[begin-1] == '-' || t[begin-1] == '.') {
@@ -120,7 +119,7 @@ func nameBefore(t string, end int) (name string, begin int, quoted bool) {
 			begin = word
 		}
 	}
-	return t[begin:stop], begin, quoted
+	return t[begin:stop], begin
 }
 
 // quotedBefore is the last quoted text of t: the name in <add key="…" value="…">
@@ -221,7 +220,7 @@ func valueAt(t string, start int) assigned {
 }
 
 // plausible reports whether a value is what its name promises.
-func (v assigned) plausible(kind named, name string, quotedName bool) bool {
+func (v assigned) plausible(kind named, name string) bool {
 	if v.text == "" || v.call || isPlaceholder(v.text) || mostlyOneByte(v.text) || strings.EqualFold(v.text, name) {
 		return false
 	}
