@@ -42,6 +42,8 @@ type Change struct {
 	tx     pgx.Tx
 	events []engine.Event
 	reply  *Reply
+	// ifDue has load take the lock only of what is due and nobody else has (ChangeDue).
+	ifDue bool
 	// entriesFirst says that the locks of what it proposes are had (ChangeEntries).
 	entriesFirst bool
 	changed
@@ -89,12 +91,8 @@ var ErrNotDue = errors.New("the approval's moment has not come, or somebody has 
 // settle what is due at once each settles another part.
 func (s Approvals) ChangeDue(ctx context.Context, id string, fn func(c *Change) error) error {
 	return s.change(ctx, s.pool, id, nil, func(c *Change) error {
-		var due bool
-		err := c.tx.QueryRow(c.ctx, `SELECT true FROM approvals WHERE id = $1 AND `+dueNow+` FOR UPDATE SKIP LOCKED`, id).Scan(&due)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrNotDue
-		}
-		return translate(err)
+		c.ifDue = true
+		return nil
 	}, fn)
 }
 
@@ -151,10 +149,17 @@ func (s Approvals) change(ctx context.Context, pool *pgxpool.Pool, id string, on
 // load takes the lock, then reads everything else and the clock: statements
 // that begin after the lock was had see all that was committed before.
 func (c *Change) load(id string) error {
+	lock := ` FOR UPDATE`
+	if c.ifDue {
+		lock = ` AND ` + dueNow + ` FOR UPDATE SKIP LOCKED`
+	}
 	var err error
-	row := c.tx.QueryRow(c.ctx, `SELECT `+approvalRows.names+`, max_state, sealed, sealed_key, sealed_size, answers, answers_key FROM approvals WHERE id = $1 FOR UPDATE`, id)
+	row := c.tx.QueryRow(c.ctx, `SELECT `+approvalRows.names+`, max_state, sealed, sealed_key, sealed_size, answers, answers_key FROM approvals WHERE id = $1`+lock, id)
 	if c.Approval, err = approvalRows.one(row, &c.MaxState, &c.Sealed.Data, &c.Sealed.Key, &c.Size, &c.Answers.Data, &c.Answers.Key); err != nil && !errors.Is(err, ErrNotFound) {
 		return err
+	}
+	if err != nil && c.ifDue {
+		return ErrNotDue
 	}
 	missing := err
 	c.Approval.ID = id
