@@ -10,11 +10,11 @@ import (
 	"holdpoint/engine"
 )
 
-// BenchmarkFigures gives what one reading takes while 10,000 approvals wait, for ten
+// BenchmarkMetrics gives what one reading takes while 10,000 approvals wait, for ten
 // roles, beside 20,000 that have ended.
 //
 //	go test ./internal/store -run '^$' -bench Metrics -benchtime 100x
-func BenchmarkFigures(b *testing.B) {
+func BenchmarkMetrics(b *testing.B) {
 	s, owner := open(b)
 	ctx := context.Background()
 	const waiting, ended = 10_000, 20_000
