@@ -25,7 +25,8 @@ import (
 //
 // Each checkpoint is kept as the note that it became, with the signatures that
 // were verified and the witness's own: so a file that was damaged, edited, or
-// belongs to another key is found out when it is read.
+// belongs to another key is found out when it is read. A signature of a log's key that
+// is not known any more cannot be verified again, and counts for nothing.
 //
 //	FILE       what counts
 //	FILE.new   being written; whatever is left of it after a crash does not count
@@ -51,8 +52,9 @@ type stateFile struct {
 }
 
 // openState reads the file, or makes it, and keeps it from other processes until
-// close. Every checkpoint in it must have been signed by own.
-func openState(path string, own note.Verifier) (_ *state, err error) {
+// close. Every checkpoint in it must have been signed by own, and no signature in it by
+// one of the log's keys, of which keys has those that are known, may be wrong.
+func openState(path string, own note.Verifier, keys func(origin string) []note.Verifier) (_ *state, err error) {
 	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304 -- the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("open the state's lock: %w", err)
@@ -76,14 +78,14 @@ func openState(path string, own note.Verifier) (_ *state, err error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the state: %w", err)
 	default:
-		if s.logs, err = parseState(data, own); err != nil {
+		if s.logs, err = parseState(data, own, keys); err != nil {
 			return nil, fmt.Errorf("read the state %s: %w", path, err)
 		}
 	}
 	return s, nil
 }
 
-func parseState(data []byte, own note.Verifier) (map[string]record, error) {
+func parseState(data []byte, own note.Verifier, keys func(origin string) []note.Verifier) (map[string]record, error) {
 	var file stateFile
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -98,6 +100,11 @@ func parseState(data []byte, own note.Verifier) (map[string]record, error) {
 		n, err := note.Open([]byte(text), note.VerifierList(own))
 		if err != nil {
 			return nil, fmt.Errorf("the checkpoint of %q is not one that this witness's key has signed: %w", origin, err)
+		}
+		if wrong := (*note.InvalidSignatureError)(nil); len(keys(origin)) > 0 {
+			if _, err := note.Open([]byte(text), note.VerifierList(keys(origin)...)); errors.As(err, &wrong) {
+				return nil, fmt.Errorf("the checkpoint of %q: the signature of %s does not verify", origin, wrong.Name)
+			}
 		}
 		checkpoint, err := cosign.ParseCheckpoint(n.Text)
 		if err != nil {

@@ -19,7 +19,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -138,12 +140,17 @@ func New(config Config) (*Witness, error) {
 		}
 	}
 	var err error
-	if w.state, err = openState(config.State, config.Signer.Verifier()); err != nil {
+	if w.state, err = openState(config.State, config.Signer.Verifier(), w.keysOf); err != nil {
 		return nil, err
 	}
 	w.mux.HandleFunc("POST "+addPath, w.add)
 	w.mux.HandleFunc("GET /{origin}/checkpoint", w.monitor)
 	return w, nil
+}
+
+// keysOf are the keys of a log; none for a log that is not one of ours.
+func (w *Witness) keysOf(origin string) []note.Verifier {
+	return slices.Collect(maps.Values(w.logs[origin]))
 }
 
 // Close gives the state up. Requests that come later are refused.
