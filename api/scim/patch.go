@@ -9,7 +9,8 @@ import (
 // Patch applies the operations of a PATCH body to a resource (RFC 7644, section 3.5.2),
 // and returns what it is to be. It takes what providers send beside the letter of it: any
 // capitals in op, a removal with a value, names with dots in a value without a path.
-// What the kind does not have is left out, as it is when a resource is replaced.
+// What the kind does not have is left out, as it is when a resource is replaced. What a
+// path names and the server alone says (id, meta, groups) is an Error, mutability.
 func (k *Kind) Patch(r Resource, body map[string]any) (Resource, error) {
 	patch := Resource{}
 	for name, value := range body {
@@ -80,11 +81,16 @@ func (k *Kind) apply(r, op Resource) error {
 	case path != "":
 		return k.applyAt(r, verb, path, value)
 	}
+	// Without a path a provider may send a resource as it was answered, with what is the server's.
 	parts, ok := value.(map[string]any)
 	if !ok {
 		return wrong("invalidValue", "An operation without a path takes an object as its value.")
 	}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		a, _ := k.find(name)
+		if top, _, _ := strings.Cut(a.name, "."); top == "meta" || top == "groups" {
+			continue
+		}
 		if err := k.applyAt(r, verb, name, parts[name]); err != nil {
 			return err
 		}
@@ -143,8 +149,15 @@ func (k *Kind) applyAt(r Resource, verb, path string, value any) error {
 		return err
 	}
 	switch t.name {
-	case "id", "schemas", "meta", "groups", "emails":
-		return nil // they are the server's: a value that is sent for them is ignored
+	case "id":
+		if verb != "remove" && value == r["id"] {
+			return nil
+		}
+		return wrong("mutability", "id is the server's, and is never changed.")
+	case "meta", "groups":
+		return wrong("mutability", "%s is the server's: it is read only.", t.name)
+	case "schemas", "emails":
+		return nil // a value that is sent for them is ignored
 	}
 	value = k.spelled(t.name, value)
 	if k.attributes[strings.ToLower(t.name)].multi {

@@ -80,7 +80,7 @@ func patched(t *testing.T, kind *scim.Kind, r, operations string) (scim.Resource
 }
 
 func TestPatch(t *testing.T) {
-	const group = `{"displayName":"g","members":[{"value":"a"},{"value":"b"},{"value":"c"}]}`
+	const group = `{"id":"x","displayName":"g","members":[{"value":"a"},{"value":"b"},{"value":"c"}]}`
 	for _, c := range []struct {
 		what string
 		kind *scim.Kind
@@ -96,7 +96,7 @@ func TestPatch(t *testing.T) {
 		{"the schema's name in front", scim.User, ada, `[{"op":"add","path":"urn:ietf:params:scim:schemas:core:2.0:User:displayName","value":"x"}]`, `{"displayName":"x"}`},
 		{"one that is not known", scim.User, ada, `[{"op":"add","path":"urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department","value":"x"},{"op":"add","path":"title","value":"x"}]`, `{}`},
 		{"an element of one that is not known", scim.User, ada, `[{"op":"add","path":"phoneNumbers[type eq \"mobile\"].value","value":"1"}]`, `{}`},
-		{"what is the server's", scim.User, ada, `[{"op":"replace","path":"id","value":"usr_b"},{"op":"replace","path":"groups","value":[{"value":"grp_admins"}]},{"op":"add","path":"emails[type eq \"work\"].value","value":"eve@example.com"}]`, `{}`},
+		{"what is the server's, as it was answered", scim.User, ada, `[{"op":"replace","path":"id","value":"usr_a"},{"op":"replace","value":{"id":"usr_a","meta":{"resourceType":"User"},"groups":[{"value":"grp_admins"}],"schemas":[]}},{"op":"add","path":"emails[type eq \"work\"].value","value":"eve@example.com"}]`, `{}`},
 		{"remove", scim.User, ada, `[{"op":"remove","path":"externalId"}]`, `{"externalId":null}`},
 		{"members come", scim.Group, group, `[{"op":"add","path":"members","value":[{"value":"c"},{"value":"d"},{"value":"d"}]}]`, `{"members":[{"value":"a"},{"value":"b"},{"value":"c"},{"value":"d"}]}`},
 		{"one goes by a filter", scim.Group, group, `[{"op":"remove","path":"members[value eq \"b\"]"}]`, `{"members":[{"value":"a"},{"value":"c"}]}`},
@@ -124,6 +124,8 @@ func TestPatch(t *testing.T) {
 	for ops, want := range map[string]string{
 		`[]`: "invalidSyntax", `{}`: "invalidSyntax", `[1]`: "invalidSyntax", `[{"op":"move","path":"active"}]`: "invalidSyntax",
 		`[{"op":"remove"}]`: "noTarget", `[{"op":"add","value":1}]`: "invalidValue", `[{"op":"add","path":1,"value":1}]`: "invalidPath",
+		`[{"op":"replace","path":"id","value":"y"}]`: "mutability", `[{"op":"add","path":"ID","value":["x"]}]`: "mutability", `[{"op":"remove","path":"id"}]`: "mutability",
+		`[{"op":"replace","value":{"displayName":"h","id":"y"}}]`: "mutability", `[{"op":"replace","path":"meta.created","value":"2020-01-01T00:00:00Z"}]`: "mutability",
 		`[{"op":"replace","path":"members[value eq \"a\"]","value":{"value":"z"}}]`: "noTarget", `[{"op":"remove","path":"members[value eq]"}]`: "invalidPath",
 		`[{"op":"remove","path":"members[password eq \"x\"]"}]`: "invalidPath", `[{"op":"remove","path":"members x"}]`: "invalidPath",
 		`[` + strings.TrimSuffix(strings.Repeat(`{"op":"add","path":"displayName","value":"x"},`, 1001), ",") + `]`: "invalidSyntax",
