@@ -35,6 +35,8 @@
 //     the body is refused (F1): it could be taken for another front matter.
 //   - "No package installation" and "do not install" are no instructions to
 //     install; the negation must stand directly before the words.
+//   - "Usage by installing team" tells nobody to install; "installing team packages" does.
+//   - A file that a section lists twice is not listed exactly: two lines can say two things.
 //   - A text may mention https only as a word: URLs are refused everywhere (X2).
 //   - Labels of the risk assessment may be in bold and their values may go on
 //     over indented lines. Label words anywhere else in the body count as a

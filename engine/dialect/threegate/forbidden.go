@@ -15,6 +15,23 @@ type pattern struct {
 	// negatable shapes are allowed directly after a negation or before a
 	// prohibition: "no package installation".
 	negatable bool
+	// people says that a match may end with the first letter of somebody who installs.
+	people bool
+}
+
+// installers are those who install: "usage by installing team" tells nobody to. What is named
+// so with more behind it ("installing team packages") is not meant.
+var installers = regexp.MustCompile(`(?i)^(?:team|crews?|compan(?:y|ies)|contractors?|engineers?|technicians?|electricians?|firms?|departments?)(?:[.;!?)](?:[ \n]|$)|[ \n]*$|[ \n]+(?:and by|or by|only|in|at|on|of|for)\b)`)
+
+// sparingPeople has a shape that ends with the first letter of a word spare installers.
+func sparingPeople(p pattern) pattern {
+	p.people = true
+	return p
+}
+
+// sparesPeople reports whether what matched between from and to is "installing" and who does it.
+func (p pattern) sparesPeople(text string, from, to int) bool {
+	return p.people && strings.HasSuffix(strings.ToLower(strings.TrimRight(text[from:to-1], " \n")), "installing") && installers.MatchString(text[to-1:])
 }
 
 // Between the words of a shape stand gap, and now and then other words.
@@ -44,7 +61,7 @@ var installs = []pattern{
 	shape("npm: jsr: git+ pypi:", `(?:^|[^a-z0-9])(?:npm|jsr|pypi):[@a-z]|\bgit\+(?:https?|ssh|file)\b`, false),
 	shape("curl wget", `\b(?:curl|wget)\b[^\n]*\|`, false),
 	shape("install", `\b(?:re|pre)?install(?:s|ing)?`+`(?:`+gap+`[^ \n.;!?:]+){0,6}?`+gap+`(?:packages?|dependenc(?:y|ies)|librar(?:y|ies)|modules?|requirements?|software|tools?|toolchains?|plugins?|extensions?|gems?|crates?|wheels?|runtimes?|drivers?|binar(?:y|ies)|numpy|pandas|scipy|requests|matplotlib|torch|tensorflow|lodash|express)\b`, true),
-	shape("install", `(?:^|[.;:!?\n"'(][ ]*[-*+]?[ ]*|\b(?:please|then|and|first|to|must|should|will|shall|can|may|also|by|before|after|you|we|need|just|it)`+gap+`)(?:re)?install(?:ing)?`+gap+`[a-z0-9@]`, false),
+	sparingPeople(shape("install", `(?:^|[.;:!?\n"'(][ ]*[-*+]?[ ]*|\b(?:please|then|and|first|to|must|should|will|shall|can|may|also|by|before|after|you|we|need|just|it)`+gap+`)(?:re)?install(?:ing)?`+gap+`[a-z0-9@]`, false)),
 	shape("install", `\b(?:packages?|dependenc(?:y|ies)|librar(?:y|ies)|modules?|requirements?|software)`+gap+`(?:re)?install(?:s|ations?)?\b`, true),
 	shape("install", `\b(?:packages?|dependenc(?:y|ies)|librar(?:y|ies)|modules?|requirements?|software)`+gap+`(?:must|should|shall|will|need|needs|have|has)`+gap+`(?:to`+gap+`)?be`+gap+`(?:first`+gap+`)?installed\b`, true),
 	shape("install", `\b(?:installation`+gap+`of|(?:requires?|needs?|perform|run|do)`+gap+`(?:the`+gap+`|an`+gap+`)?install(?:ation)?)\b`, true),
@@ -77,6 +94,9 @@ func (p pattern) find(text string, lower *haystack) (found []int) {
 	}
 	for _, at := range p.shape.FindAllStringIndex(text, -1) {
 		if p.negatable && (negated.MatchString(text[max(0, at[0]-40):at[0]]) || prohibited.MatchString(text[at[1]:min(len(text), at[1]+40)])) {
+			continue
+		}
+		if p.sparesPeople(text, at[0], at[1]) {
 			continue
 		}
 		start := at[0]

@@ -80,6 +80,7 @@ func (c *checker) inputFiles() {
 			c.add("I7", s.heading, "the section lists %s without its SHA-256 of 64 hex digits", show(path))
 		}
 	}
+	c.listedTwice("I6", s, inRoot)
 	c.bareNames("I6", s, inRoot, func(name string) bool { _, ok := c.request.input(inRoot + name); return ok })
 }
 
@@ -106,7 +107,25 @@ func (c *checker) outputExpectations() {
 			c.add("O5", s.heading, "the section does not list %s, which is declared under outputs_expected", show(out.Path))
 		}
 	}
+	c.listedTwice("O5", s, outRoot)
 	c.bareNames("O5", s, outRoot, func(name string) bool { return c.request.hasOutput(outRoot + name) })
+}
+
+// listedTwice finds lines that list a file which a line before lists: they begin with
+// its path, or have it and a hash. What is said of a file in between is no second listing.
+func (c *checker) listedTwice(rule string, s section, root string) {
+	listed := map[string]bool{}
+	for i := s.from; i < s.to; i++ {
+		item := strings.TrimLeft(c.at(i)[len(bullet.FindString(c.at(i))):], " `*_\"'")
+		paths := prosePaths(item)
+		if len(paths) == 0 || !strings.HasPrefix(paths[0].text, root) || !strings.HasPrefix(item, paths[0].text) && !hexRun.MatchString(item) {
+			continue
+		}
+		if listed[paths[0].text] {
+			c.add(rule, i+1, "%s is listed twice", show(paths[0].text))
+		}
+		listed[paths[0].text] = true
+	}
 }
 
 // bareNames finds items of a list that begin with the name of a file that is

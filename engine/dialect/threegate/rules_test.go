@@ -108,6 +108,12 @@ var breaches = []breach{
 		`path: ".bashrc"`,
 	}},
 	{"O4", 40, "- /out/averages.csv\n", []string{"- /out/averages.csv\n- /out/.profile\n"}},
+	{"I6", 36, "- /in/code/average.py sha256: " + hashB + "\n", []string{
+		"- /in/code/average.py sha256: " + hashB + "\n- /in/code/average.py sha256: " + hashB + "\n",
+		"- /in/code/average.py sha256: " + hashB + "\n* `/in/levels.csv` again\n",
+		"- /in/code/average.py sha256: " + hashB + "\n- sha256: " + hashB + " of /in/code/average.py\n",
+	}},
+	{"O5", 40, "- /out/averages.csv\n", []string{"- /out/averages.csv\n/out/averages.csv\n"}},
 	{"O5", 37, "- /out/averages.csv\n", []string{"- averages.csv\n"}},
 	{"O5", 40, "- /out/averages.csv\n", []string{"- /out/averages.csv\n- /out/more.csv\n", "- /out/averages.csv\n- more.csv\n"}},
 	{"S1", 28, "## Command", []string{"# Command", "## Command ", " ## Command", "## Command ##"}},
@@ -126,7 +132,8 @@ var breaches = []breach{
 	{"X1", 44, why, []string{
 		"Needs `npm` install before it runs.", "Needs npm i left-pad.", "ｐｉｐ ｉｎｓｔａｌｌ numpy", "Do not hesitate to install numpy.",
 		"All dependencies must be installed first.", "Requires the installation of numpy.", "It calls go get and cargo install.",
-		"Use uv add numpy or conda create -n x.", "npx does it.", "Please run pip install -r list.txt.", "Is it ready? No. Install jq.",
+		"Use uv add numpy or conda create -n x.", "npx does it.", "Please run pip install -r list.txt.", "Is it ready? No. Install jq.", "Runs by installing teamcity.", "Runs by installing team-cli first.", "By installing team packages.",
+		"Done by installing Teams.", "Then install engineer.", "It can install team, and run.", "By installing team.whl here.", "By installing crew and numpy.", "By installing team, numpy.",
 		"poetry add x, gem install y, bundle install, yarn add z.", "apk add --no-cache jq", "brew install jq", "Download the missing packages.",
 	}},
 	{"X2", 9, purpose, []string{`"Average /etc/passwd"`, `"Average \x2fetc\x2fpasswd"`}},
