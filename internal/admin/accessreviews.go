@@ -167,7 +167,7 @@ func reviewFits(r AccessReview, now time.Time) error {
 	case !r.Until.After(r.Since):
 		return invalidReview("until_too_early", "The period's end has to come after its beginning.")
 	}
-	return rolesFit(r.Roles, nil, true)
+	return rolesFit(r.Roles, anyRoles)
 }
 
 // accessReviewers are the reviewers that a review names.

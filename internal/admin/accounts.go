@@ -15,6 +15,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/confusable"
 	"holdpoint/engine/policy"
 	"holdpoint/internal/access"
 	"holdpoint/internal/store"
@@ -235,7 +236,7 @@ func uniqueRoles(roles []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(roles)))
 }
 
-func (c PersonChange) judge(by access.By, now store.LockedAccount, edit store.AccountEdit, known []string) error {
+func (c PersonChange) judge(by access.By, now store.LockedAccount, edit store.AccountEdit, known knownRoles) error {
 	if !edit.SetRoles {
 		if edit.Name == "" {
 			return &access.Refusal{Kind: access.Conflict, Code: "unchanged", Detail: "That is how the account is already. Nothing was changed."}
@@ -246,7 +247,7 @@ func (c PersonChange) judge(by access.By, now store.LockedAccount, edit store.Ac
 		return err
 	}
 	// A role that somebody has, and no rule asks for any more, may stay.
-	if err := rolesFit(edit.Roles, append(slices.Clone(known), now.Roles...), known == nil); err != nil {
+	if err := rolesFit(edit.Roles, known.and(now.Roles)); err != nil {
 		return err
 	}
 	if !now.Disabled && now.Has(access.AdminRole) && !slices.Contains(edit.Roles, access.AdminRole) && now.OtherAdministrators == 0 {
@@ -255,19 +256,36 @@ func (c PersonChange) judge(by access.By, now store.LockedAccount, edit store.Ac
 	return nil
 }
 
-// KnownRoles are those that some rule asks for, or that Holdpoint knows itself.
-func (p People) KnownRoles(ctx context.Context) ([]string, error) { return p.known(ctx, false) }
+// KnownRoles are those that some rule asks for, or that Holdpoint knows itself; nil where any may be given.
+func (p People) KnownRoles(ctx context.Context) ([]string, error) {
+	known, err := p.known(ctx, false)
+	return known.roles, err
+}
 
-// known are the roles that may be given, nil for any.
-func (p People) known(ctx context.Context, anyRole bool) ([]string, error) {
-	if anyRole || p.Roles == nil {
-		return nil, nil
+// knownRoles are the roles that some rule asks for, and whether others may be given, too.
+type knownRoles struct {
+	roles  []string
+	others bool
+}
+
+// anyRoles are those where nobody looks at what rules ask for.
+var anyRoles = knownRoles{others: true}
+
+func (k knownRoles) and(roles []string) knownRoles {
+	k.roles = append(slices.Clone(k.roles), roles...)
+	return k
+}
+
+func (p People) known(ctx context.Context, others bool) (knownRoles, error) {
+	if p.Roles == nil {
+		return anyRoles, nil
 	}
-	return p.Roles(ctx)
+	roles, err := p.Roles(ctx)
+	return knownRoles{roles, others}, err
 }
 
 // rolesFit refuses roles that cannot be given.
-func rolesFit(roles, known []string, anyOther bool) error {
+func rolesFit(roles []string, known knownRoles) error {
 	wrong := func(code, format string, args ...any) error {
 		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: fmt.Sprintf(format, args...)}
 	}
@@ -281,14 +299,33 @@ func rolesFit(roles, known []string, anyOther bool) error {
 			return wrong("unfit_role", "A role is a word of at most %d bytes, without commas.", maxRole)
 		case strings.HasPrefix(role, engine.OnCallPrefix):
 			return wrong("unfit_role", "The roles %s… come and go with the on-call schedule: “holdpoint on-call set”.", engine.OnCallPrefix)
-		case !anyOther && !slices.Contains(known, role):
+		case slices.Contains(known.roles, role):
+		case !known.others:
 			unknown = append(unknown, fmt.Sprintf("%q", role))
+		case known.roles == nil: // nobody looks at what rules ask for
+		case !confusable.ClearName(role):
+			return wrong("unfit_role", "The role %+q has characters that others can be taken for, or that do not show.", role)
+		default:
+			if other, alike := drawnLike(role, known.roles); alike {
+				return wrong("unfit_role", "%+q is drawn like the role %+q, and is another one. Nothing was changed.", role, other)
+			}
 		}
 	}
 	if unknown != nil {
-		return wrong("unknown_role", "No rule asks for %s. Known roles: %s. Nothing was changed.", strings.Join(unknown, ", "), strings.Join(uniqueRoles(known), ", "))
+		return wrong("unknown_role", "No rule asks for %s. Known roles: %s. Nothing was changed.", strings.Join(unknown, ", "), strings.Join(uniqueRoles(known.roles), ", "))
 	}
 	return nil
+}
+
+// drawnLike is one of the roles that a role can be taken for, in capitals or not.
+func drawnLike(role string, roles []string) (string, bool) {
+	looks := func(role string) string { return confusable.Skeleton(strings.ToLower(role)) }
+	for _, other := range roles {
+		if looks(other) == looks(role) || confusable.Skeleton(other) == confusable.Skeleton(role) {
+			return other, true
+		}
+	}
+	return "", false
 }
 
 func nameFits(name string) error {
@@ -508,7 +545,7 @@ func (p People) Invite(ctx context.Context, by access.By, n NewPerson, anyRole b
 	n.Roles = uniqueRoles(n.Roles)
 	added, event, err := p.adding(ctx, by, n)
 	if err == nil {
-		err = rolesFit(added.Roles, known, known == nil)
+		err = rolesFit(added.Roles, known)
 	}
 	if err != nil {
 		return PasswordLink{}, err

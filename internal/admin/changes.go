@@ -29,7 +29,7 @@ func (r Changes) RequireApproval(ctx context.Context, by access.By, kind string,
 		if kind != store.RolesChange {
 			return errors.New("groups give roles only")
 		}
-		if err := rolesFit(byGroups, nil, true); err != nil {
+		if err := rolesFit(byGroups, anyRoles); err != nil {
 			return err
 		}
 		said["by_groups"] = byGroups

@@ -30,7 +30,14 @@ type NewPerson struct {
 // Add adds somebody who signs in to the console, with a password. waits is the approval by
 // which they get their roles, "" where they have them.
 func (p People) Add(ctx context.Context, by access.By, n NewPerson) (added engine.Person, waits string, err error) {
+	known, err := p.known(ctx, true)
+	if err != nil {
+		return added, "", err
+	}
 	added, event, err := p.adding(ctx, by, n)
+	if err == nil {
+		err = rolesFit(added.Roles, known)
+	}
 	if err != nil {
 		return added, "", err
 	}
@@ -92,7 +99,7 @@ func emailFits(email, written string) error {
 // Check says what is wrong with what an account is to be. known are the roles that may
 // be given, nil for any.
 func (n NewPerson) Check(known []string) []error {
-	return slices.DeleteFunc([]error{emailFits(n.Email, n.Email), nameFits(n.Name), rolesFit(n.Roles, known, known == nil)}, func(err error) bool { return err == nil })
+	return slices.DeleteFunc([]error{emailFits(n.Email, n.Email), nameFits(n.Name), rolesFit(n.Roles, knownRoles{known, known == nil})}, func(err error) bool { return err == nil })
 }
 
 // unseen reports whether a character does not show: two addresses that differ by it

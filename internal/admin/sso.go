@@ -153,7 +153,7 @@ func rolesByGroups(c sso.Config, groups []string, now store.LockedAccount, given
 		roles, kept = append(roles, access.AdminRole), true
 	}
 	roles = uniqueRoles(roles)
-	if err := rolesFit(roles, nil, true); err != nil {
+	if err := rolesFit(roles, anyRoles); err != nil {
 		return nil, false, noAccount("Your groups at " + c.Name + " give too many roles.")
 	}
 	return roles, kept, nil
