@@ -99,9 +99,27 @@ func TestStarts(t *testing.T) {
 		t.Errorf("no such program: %v", err)
 	}
 	// What somebody has set of it is.
-	db.Exec(`UPDATE starts SET settings = settings - 'newer' WHERE program = 'serve'`)
+	record(first)
 	record(newer("2"))
-	if got := told(); len(got) != 3 || !strings.Contains(string(got[0].SafePayload)+string(got[2].SafePayload), `"new":["newer"]`) {
-		t.Errorf("a setting that is new: %d events, %s", len(got), got[0].SafePayload)
+	payloads := func() (all string) {
+		for _, e := range told() {
+			all += string(e.SafePayload)
+		}
+		return all
+	}
+	if got := payloads(); len(told()) != 3 || !strings.Contains(got, `"new":["newer"]`) || strings.Contains(got, "unproved") {
+		t.Errorf("a setting that is new: %s", got)
+	}
+	// Whoever holds the runtime's login takes out what is to change: the next start says that it does not know.
+	runtime := db.Connect(db.RuntimeURL)
+	for n, emptied := range []string{`'{}'`, `settings - 'smtp'`, `settings - ''`, `jsonb_set(settings, '{smtp}', settings->'newer')`} {
+		if _, err := runtime.Exec(t.Context(), `UPDATE starts SET settings = `+emptied+` WHERE program = 'serve'`); err != nil {
+			t.Fatal(err)
+		}
+		record(newer("2"))
+		record(newer("2"))
+		if got := payloads(); len(told()) != 4+n || strings.Count(got, `"unproved":true`) != 1+n {
+			t.Errorf("after %s: %d events, %s", emptied, len(told()), got)
+		}
 	}
 }

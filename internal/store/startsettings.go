@@ -24,11 +24,18 @@ type StartChange struct {
 	// on record: those of another version.
 	Changed, New []string
 	Former       map[string]string
+	// Unproved says that what is kept of the last start lacks its proof, or that it fits something else: it may be
+	// less, or other, than what the program had written.
+	Unproved bool
 }
 
-// Started says that a program was started with these settings, of which set are not as they are where nobody says
-// anything. The first of several that have others than the last start appends the event that tells which ones.
-func (s Starts) Started(ctx context.Context, program string, settings map[string]string, set []string, tells func(StartChange) (engine.Event, error)) error {
+// StartProof is the name under which a start's keyed hash over all its settings is kept. No setting has it.
+const StartProof = ""
+
+// Started says that a program was started with these settings and their proof, of which set are not as they are where
+// nobody says anything. The first of several that have others than the last start appends the event that tells which
+// ones; proves reports whether what is kept of that one is what a program wrote.
+func (s Starts) Started(ctx context.Context, program string, settings map[string]string, set []string, proves func(settings map[string]string) bool, tells func(StartChange) (engine.Event, error)) error {
 	text, err := json.Marshal(settings)
 	if err != nil {
 		return fmt.Errorf("encode the settings of %s: %w", program, err)
@@ -49,8 +56,10 @@ func (s Starts) Started(ctx context.Context, program string, settings map[string
 		if err := json.Unmarshal(last, &c.Former); err != nil {
 			return fmt.Errorf("read the settings of the last %s: %w", program, err)
 		}
+		c.Unproved = !proves(c.Former)
 		for _, name := range slices.Sorted(maps.Keys(settings)) {
 			switch was, known := c.Former[name]; {
+			case name == StartProof:
 			case known && was != settings[name]:
 				c.Changed = append(c.Changed, name)
 			case !known && slices.Contains(set, name):
@@ -63,7 +72,7 @@ func (s Starts) Started(ctx context.Context, program string, settings map[string
 		if _, err := tx.Exec(ctx, `UPDATE starts SET settings = $2, at = clock_timestamp() WHERE program = $1`, program, text); err != nil {
 			return translate(err)
 		}
-		if len(c.Changed)+len(c.New) == 0 {
+		if len(c.Changed)+len(c.New) == 0 && !c.Unproved {
 			return nil // another version, which has other settings that nobody has set
 		}
 		return tellStart(ctx, tx, c, tells)
