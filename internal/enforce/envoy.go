@@ -139,8 +139,9 @@ func pairs(query string) []string {
 
 // requestOf reads the request that Envoy asks about, with all of its body.
 func requestOf(in *auth.AttributeContext_HttpRequest) (*http.Request, *refusal) {
+	// What is forwarded is the path as it is written: with a scheme or a host it would be another one than the route's.
 	target, err := url.ParseRequestURI(in.GetPath())
-	if err != nil {
+	if err != nil || !strings.HasPrefix(in.GetPath(), "/") {
 		return nil, refuse(http.StatusBadRequest, "path_unclear", "The path cannot be read.")
 	}
 	header := http.Header{}

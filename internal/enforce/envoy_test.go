@@ -238,6 +238,7 @@ func TestEnvoyHidesABody(t *testing.T) {
 		"a part of it":            {func(in *auth.AttributeContext_HttpRequest) { in.Headers["x-envoy-auth-partial-body"] = "true" }, "POST", "/transfers", token, 413, "too_large"},
 		"nobody says that is all": {func(in *auth.AttributeContext_HttpRequest) { delete(in.Headers, "x-envoy-auth-partial-body") }, "POST", "/transfers", token, 413, "too_large"},
 		"the caller says so too":  {func(in *auth.AttributeContext_HttpRequest) { raw(in, "x-envoy-auth-partial-body", "true") }, "POST", "/transfers", token, 413, "too_large"},
+		"an address as the path":  {func(in *auth.AttributeContext_HttpRequest) { in.Path = "http://other.example/transfers" }, "POST", "/transfers", token, 400, "path_unclear"},
 		"no path":                 {func(in *auth.AttributeContext_HttpRequest) { in.Path = "" }, "POST", "/transfers", token, 400, "path_unclear"},
 		"nothing at all":          {func(in *auth.AttributeContext_HttpRequest) { in.Reset() }, "POST", "/transfers", token, 400, "path_unclear"},
 	} {
@@ -337,7 +338,7 @@ func TestEnvoyFile(t *testing.T) {
 	}
 	route := manager.GetRouteConfig().GetVirtualHosts()[0].GetRoutes()[0].GetRoute()
 	if b := filter.GetWithRequestBody(); filter.GetFailureModeAllow() || b.GetMaxRequestBytes() != canon.MaxBytes || b.GetAllowPartialMessage() || !b.GetPackAsBytes() ||
-		filter.GetAllowedHeaders() != nil || route.GetRetryPolicy() != nil || len(route.GetRequestMirrorPolicies()) > 0 || len(manager.GetHttpFilters()) != 2 || len(manager.GetAccessLog()) != 1 {
+		filter.GetAllowedHeaders() != nil || route.GetRetryPolicy() != nil || len(route.GetRequestMirrorPolicies()) > 0 || len(manager.GetHttpFilters()) != 2 || len(manager.GetAccessLog()) != 1 || route.GetHostRewriteLiteral() == "" {
 		t.Errorf("the filter is %v", &filter)
 	}
 }
