@@ -32,7 +32,11 @@ type NewBrowser struct {
 	Details                bool
 }
 
-const maxBrowserName = 100 // characters
+const (
+	maxBrowserName = 100 // characters
+	// maxTests is how many tests a person sends within a minute: whoever signs in names the addresses.
+	maxTests = 10
+)
 
 // PublicKey is what browsers subscribe to; "" where nobody can be notified: there is no
 // key, or no endpoint for web push that is switched on.
@@ -104,7 +108,8 @@ func (r Push) Remove(ctx context.Context, by access.By, id string) error {
 	return r.done(r.Store.Push.Remove(ctx, by.Actor.ID, id, pushEvent(by, "PUSH_REMOVED", "A browser is not notified any more.", id, false)))
 }
 
-// Test has a test sent to one of the person's browsers.
+// Test has a test sent to one of the person's browsers. Refusals: not_found,
+// too_many_attempts, push_unavailable.
 func (r Push) Test(ctx context.Context, by access.By, id string) error {
 	s, err := r.Store.Push.Get(ctx, id)
 	if err == nil && s.PersonID != by.Actor.ID {
@@ -112,6 +117,13 @@ func (r Push) Test(ctx context.Context, by access.By, id string) error {
 	}
 	if err != nil {
 		return r.done(err)
+	}
+	sent, err := r.Store.Push.Tests(ctx, by.Actor.ID)
+	if err != nil {
+		return err
+	}
+	if sent >= maxTests {
+		return &access.Refusal{Kind: access.RateLimited, Code: "too_many_attempts", Detail: fmt.Sprintf("%d tests were sent to your browsers within a minute. Wait a moment before the next one.", maxTests), RetryAfter: time.Minute}
 	}
 	endpoint, there, err := r.Store.Push.There(ctx)
 	if err != nil {

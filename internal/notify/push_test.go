@@ -67,8 +67,10 @@ func TestPush(t *testing.T) {
 	owner, _ := h.subscribe("owner", true) // of the requesting side
 	a := h.open()
 	h.deliverAll()
+	topics := map[string]bool{}
 	for _, b := range []*pushtest.Browser{plain, second} {
 		said, p := h.next(b)
+		topics[p.Topic] = true
 		if want := (told{Title: "A payment waits for you", Body: "Open Holdpoint", Path: "/approvals/" + a.ID, Tag: p.Topic, Until: said.Until}); said != want {
 			t.Errorf("told %+v, want %+v", said, want)
 		}
@@ -78,6 +80,9 @@ func TestPush(t *testing.T) {
 		if strings.Contains(p.Text, canary) || p.Urgency != "high" || strings.Contains(p.Topic, a.ID) || strings.Contains(string(p.Body), "payment") {
 			t.Errorf("pushed %+v", p)
 		}
+	}
+	if len(topics) != 2 {
+		t.Error("the topics tell the push service which browsers are told of the same call")
 	}
 	if said, _ := h.next(detailed); said.Title != "A payment waits for you" || !strings.Contains(said.Body, canary) {
 		t.Errorf("with details: told %+v", said)
@@ -240,6 +245,15 @@ func TestBrowsersAreTheirPersons(t *testing.T) {
 	if said, _ := h.next(b); said.Body != "Notifications reach this browser." || said.Path != "/" {
 		t.Errorf("the test says %+v", said)
 	}
+	tests := 1
+	for ; tests < 100; tests++ { // whoever signs in names the addresses that are posted to
+		if err := h.Push.Test(ctx, h.as("ada"), id); err != nil {
+			if refused := (*access.Refusal)(nil); !errors.As(err, &refused) || refused.Kind != access.RateLimited || refused.RetryAfter == 0 {
+				t.Errorf("test %d: %v", tests+1, err)
+			}
+			break
+		}
+	}
 	for i := range store.MaxPushSubscriptions {
 		s := h.service.Subscribe(t, h.key.Public()).Subscription
 		_, err := h.Push.Add(ctx, h.as("ada"), admin.NewBrowser{Name: "x", Endpoint: s.Endpoint, P256DH: s.P256DH, Auth: s.Auth})
@@ -253,7 +267,7 @@ func TestBrowsersAreTheirPersons(t *testing.T) {
 	if key, err := h.Push.PublicKey(ctx); err != nil || key != "" {
 		t.Errorf("switched off: key %q, %v", key, err)
 	}
-	if got := []int{h.recorded("PUSH_ADDED"), h.recorded("PUSH_DETAILS"), h.recorded("PUSH_TESTED")}; !slices.Equal(got, []int{store.MaxPushSubscriptions, 1, 1}) {
+	if got := []int{h.recorded("PUSH_ADDED"), h.recorded("PUSH_DETAILS"), h.recorded("PUSH_TESTED")}; !slices.Equal(got, []int{store.MaxPushSubscriptions, 1, 10}) || tests != 10 {
 		t.Errorf("recorded %v", got)
 	}
 }

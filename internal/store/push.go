@@ -177,6 +177,15 @@ func (s Push) MarkUsed(ctx context.Context, id string) error {
 	return err
 }
 
+// Tests is how many tests were sent to a person's browsers within the last minute.
+func (s Push) Tests(ctx context.Context, personID string) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM push_subscriptions s JOIN notifications n ON lower(n.recipient) = s.id
+		WHERE s.person_id = $1 AND n.tell = $2 AND n.created_at > clock_timestamp() - interval '1 minute'`, personID, string(engine.NotifyTest)).Scan(&n)
+	return n, translate(err)
+}
+
 // There reports whether an endpoint for web push is switched on, and its id.
 func (s Push) There(ctx context.Context) (endpoint string, there bool, err error) {
 	ids, err := s.ids(ctx, `SELECT id FROM endpoints WHERE kind = 'push' AND disabled_at IS NULL ORDER BY id LIMIT 1`)

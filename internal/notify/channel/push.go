@@ -69,7 +69,7 @@ func (p *Push) send(ctx context.Context, n Notification, to webpush.Subscription
 			return Result{}, ErrTooLate
 		}
 	}
-	text, err := pushText(n, sentence)
+	text, err := pushText(n, sentence, to.Endpoint)
 	if err != nil {
 		return Result{}, err
 	}
@@ -87,7 +87,7 @@ func (p *Push) send(ctx context.Context, n Notification, to webpush.Subscription
 	header.Set("Content-Encoding", "aes128gcm")
 	header.Set("TTL", strconv.Itoa(int(lasts.Seconds())))
 	header.Set("Urgency", urgency(n.Kind))
-	header.Set("Topic", topic(n))
+	header.Set("Topic", topic(n, to.Endpoint))
 	a, err := p.post.send(ctx, to.Endpoint, header, body)
 	if err != nil {
 		return Result{}, err
@@ -109,14 +109,15 @@ func urgency(k engine.NotificationKind) string {
 	return "normal"
 }
 
-// topic is the same for all that is told of an approval: what has not reached a browser
-// yet gives way to what is told later. It tells the service nothing.
-func topic(n Notification) string {
+// topic is the same for all that one browser is told of an approval: what has not reached
+// it yet gives way to what is told later. It is another one for each browser, so that it
+// tells the service nothing, and not which people are asked about the same call.
+func topic(n Notification, endpoint string) string {
 	about := n.ApprovalID
 	if about == "" {
 		about = n.ID
 	}
-	sum := sha256.Sum256([]byte("holdpoint push " + about))
+	sum := sha256.Sum256([]byte("holdpoint push " + about + " " + endpoint))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:32]
 }
 
@@ -133,11 +134,11 @@ const openHoldpoint = "Open Holdpoint"
 
 // pushText is what a browser is told. Without a sentence it holds nothing of the call
 // but of what sort it is, by its tool's name, or that a change of the rules waits.
-func pushText(n Notification, sentence string) ([]byte, error) {
+func pushText(n Notification, sentence, endpoint string) ([]byte, error) {
 	if err := n.Check(); err != nil {
 		return nil, fmt.Errorf("notice: %w", err)
 	}
-	t := pushed{Title: title(n), Body: openHoldpoint, Path: "/", Tag: topic(n)}
+	t := pushed{Title: title(n), Body: openHoldpoint, Path: "/", Tag: topic(n, endpoint)}
 	if u, err := url.Parse(n.Link); err == nil && u.Path != "" {
 		t.Path = u.EscapedPath()
 	}

@@ -5,8 +5,9 @@
 //	Subscription ── P-256, a secret of the browser's ──► key, nonce           RFC 8291
 //	                          text ── AES-128-GCM, one record ──► body        RFC 8188
 //
-// The service learns that a push comes, when, how long it is and how urgent, and
-// nothing of what it says. The package sends nothing, and keeps nothing.
+// The service learns that a push comes, when and how urgent it is, and nothing of what
+// it says: short texts are all as long as each other. The package sends nothing, and
+// keeps nothing.
 package webpush
 
 import (
@@ -38,6 +39,9 @@ const (
 	// MaxText is the longest text that every push service takes (RFC 8291, section 4):
 	// a record, without its header, its authentication tag and its delimiter.
 	MaxText = recordSize - headerSize - 16 - 1
+	// padding is what texts are filled up to, or a multiple of it: that one is about a
+	// payment and another one about a change of access shows in their lengths.
+	padding = 1024
 )
 
 // tokenLasts is how long a token is good for; services refuse more than a day.
@@ -83,10 +87,11 @@ func Encrypt(s Subscription, text []byte) ([]byte, error) {
 	}
 	salt := make([]byte, saltSize)
 	rand.Read(salt)
-	return encrypt(s, text, key, salt)
+	return encrypt(s, text, padding, key, salt)
 }
 
-func encrypt(s Subscription, text []byte, key *ecdh.PrivateKey, salt []byte) ([]byte, error) {
+// encrypt fills the text, with its delimiter, up to a multiple of fill bytes, or as far as a record goes.
+func encrypt(s Subscription, text []byte, fill int, key *ecdh.PrivateKey, salt []byte) ([]byte, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("the text has %d bytes; at most %d can be sent", len(text), MaxText)
 	}
@@ -102,12 +107,15 @@ func encrypt(s Subscription, text []byte, key *ecdh.PrivateKey, salt []byte) ([]
 	if err != nil {
 		return nil, err
 	}
-	body := make([]byte, 0, headerSize+len(text)+17)
+	filled := make([]byte, min((len(text)+fill)/fill*fill, MaxText+1))
+	copy(filled, text)
+	filled[len(text)] = 2 // ends the last record; nothing but padding comes after it
+	body := make([]byte, 0, headerSize+len(filled)+16)
 	body = append(body, salt...)
 	body = binary.BigEndian.AppendUint32(body, recordSize)
 	body = append(body, publicSize)
 	body = append(body, key.PublicKey().Bytes()...)
-	return aead.Seal(body, nonce, append(text[:len(text):len(text)], 2), nil), nil // 2 ends the last record
+	return aead.Seal(body, nonce, filled, nil), nil
 }
 
 // Decrypt is what a browser does with the body of a push: private and auth are those

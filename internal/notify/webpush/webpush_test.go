@@ -36,7 +36,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Subscription{Endpoint: exampleEndpoint, P256DH: exampleP256DH, Auth: exampleAuth}
-	got, err := encrypt(s, []byte(exampleText), sender, decode(t, exampleSalt))
+	got, err := encrypt(s, []byte(exampleText), 1, sender, decode(t, exampleSalt))
 	if err != nil || base64url.EncodeToString(got) != exampleBody {
 		t.Errorf("encrypted %s, %v", base64url.EncodeToString(got), err)
 	}
@@ -85,6 +85,15 @@ func TestOnlyTheBrowserReadsIt(t *testing.T) {
 		// The record's size is only a bound.
 		if _, err := Decrypt(changed, browser, auth); err == nil && (i < saltSize || i >= saltSize+4) {
 			t.Fatalf("it is read with another byte %d", i)
+		}
+	}
+	for _, n := range []int{0, 1, padding - 2, padding - 1, padding, 3*padding - 1, 3 * padding, MaxText - 1} {
+		body, err := Encrypt(s, text[:n])
+		if got, wrong := Decrypt(body, browser, auth); err != nil || wrong != nil || !bytes.Equal(got, text[:n]) {
+			t.Errorf("%d bytes: %d come back, %v, %v", n, len(got), err, wrong)
+		}
+		if want := min(headerSize+16+(n/padding+1)*padding, recordSize); len(body) != want {
+			t.Errorf("%d bytes of text are %d, want %d", n, len(body), want)
 		}
 	}
 	if _, err := Encrypt(s, append(text, 'x')); err == nil {
