@@ -83,10 +83,31 @@ func (s *Settler) Settle(ctx context.Context, id string) (Settlement, error) {
 	return s.settleBy(ctx, id, func(settle func(*store.Change) error) error { return s.Store.Approvals.Change(ctx, id, nil, settle) })
 }
 
-// SettleDue is Settle for an approval whose moment has come. What somebody else settles, or
-// has settled since, is left to them: store.ErrNotDue.
-func (s *Settler) SettleDue(ctx context.Context, id string) (Settlement, error) {
-	return s.settleBy(ctx, id, func(settle func(*store.Change) error) error { return s.Store.Approvals.ChangeDue(ctx, id, settle) })
+// SettleDue is Settle for approvals whose moment has come, in one transaction if that is
+// possible, else each by itself. It returns what they have come to, without those that somebody
+// else settles or has settled since: they are left to them. The error is the last one that an
+// approval had, which has come to nothing then; the others are settled all the same.
+func (s *Settler) SettleDue(ctx context.Context, ids []string) (map[string]Settlement, error) {
+	results := map[string]Settlement{}
+	err := s.Store.Approvals.ChangeAllDue(ctx, ids, func(c *store.Change) (err error) {
+		results[c.Approval.ID], err = s.settle(ctx, c)
+		return err
+	})
+	if err == nil {
+		return results, nil
+	}
+	clear(results) // nothing of it was committed
+	err = nil
+	for _, id := range ids {
+		one, failed := s.settleBy(ctx, id, func(settle func(*store.Change) error) error { return s.Store.Approvals.ChangeDue(ctx, id, settle) })
+		if errors.Is(failed, store.ErrNotDue) {
+			continue
+		}
+		if results[id] = one; failed != nil {
+			err = failed
+		}
+	}
+	return results, err
 }
 
 func (s *Settler) settleBy(ctx context.Context, id string, change func(settle func(*store.Change) error) error) (Settlement, error) {

@@ -385,8 +385,10 @@ type NextLook struct {
 	In time.Duration
 }
 
-// dueNow is true of approvals whose moment has come.
-const dueNow = `(status = 'pending' OR execution = 'redeemed') AND wake_at <= (SELECT clock_timestamp())`
+// dueNow is true of approvals whose moment has come. It is for looking at those of some ids
+// and cannot be answered by an index: one over all moments would be read to its end, with every
+// approval that is due and has been settled since.
+const dueNow = `CASE WHEN status = 'pending' OR execution = 'redeemed' THEN wake_at <= (SELECT clock_timestamp()) END`
 
 // Due lists up to limit approvals whose next moment comes within ahead, the first one
 // first, without those in except: deadlines, and what has been decided. Those that have not

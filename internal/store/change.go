@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,6 +48,8 @@ type Change struct {
 	ifDue bool
 	// entriesFirst says that the locks of what it proposes are had (ChangeEntries).
 	entriesFirst bool
+	// endpoints are read once for all changes of a transaction.
+	endpoints func() ([]Endpoint, error)
 	changed
 }
 
@@ -96,11 +100,63 @@ func (s Approvals) ChangeDue(ctx context.Context, id string, fn func(c *Change) 
 	}, fn)
 }
 
+// ChangeAllDue is ChangeDue for many approvals, which share a transaction: fn is run for each of
+// those whose moment has come and that nobody else has in hand, and all that it writes commits
+// at once, or nothing when it returns an error for one of them.
+func (s Approvals) ChangeAllDue(ctx context.Context, ids []string, fn func(c *Change) error) error {
+	var changes []*Change
+	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		endpoints := sync.OnceValues(func() ([]Endpoint, error) { return readEndpoints(ctx, tx) })
+		// Nothing is waited for, so that no two who lock many wait for each other.
+		rows, err := tx.Query(ctx, `SELECT `+lockedNames+` FROM approvals WHERE id = ANY ($1) AND `+dueNow+` FOR UPDATE SKIP LOCKED`, ids)
+		if err != nil {
+			return translate(err)
+		}
+		changes, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Change, error) {
+			c := &Change{sealer: s.sealer, ctx: ctx, tx: tx, endpoints: endpoints}
+			return c, c.scan(row)
+		})
+		if err != nil {
+			return translate(err)
+		}
+		reads, writes := &pgx.Batch{}, &pgx.Batch{}
+		for _, c := range changes {
+			c.queueRest(reads)
+		}
+		if err := tx.SendBatch(ctx, reads).Close(); err != nil {
+			return translate(err)
+		}
+		var events []engine.Event
+		for _, c := range changes {
+			c.Approval.ComputeState(c.Now)
+			if err := fn(c); err != nil {
+				return fmt.Errorf("change %s: %w", c.Approval.ID, err)
+			}
+			events = append(events, c.events...)
+		}
+		if len(events) == 0 {
+			return nil
+		}
+		if err := queueEvents(writes, events, false, nil); err != nil {
+			return err
+		}
+		return translate(tx.SendBatch(ctx, writes).Close())
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		s.observed(c)
+	}
+	return nil
+}
+
 func (s Approvals) change(ctx context.Context, pool *pgxpool.Pool, id string, once *Request, first, fn func(c *Change) error) error {
 	if !ValidApprovalID(id) {
 		return ErrNotFound
 	}
 	c := &Change{sealer: s.sealer}
+	c.endpoints = func() ([]Endpoint, error) { return readEndpoints(c.ctx, c.tx) }
 	err := s.inTxOn(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
 		if once != nil {
 			// Under the key's lock: of two repetitions at once, the second waits
@@ -153,9 +209,8 @@ func (c *Change) load(id string) error {
 	if c.ifDue {
 		lock = ` AND ` + dueNow + ` FOR UPDATE SKIP LOCKED`
 	}
-	var err error
-	row := c.tx.QueryRow(c.ctx, `SELECT `+approvalRows.names+`, max_state, sealed, sealed_key, sealed_size, answers, answers_key FROM approvals WHERE id = $1`+lock, id)
-	if c.Approval, err = approvalRows.one(row, &c.MaxState, &c.Sealed.Data, &c.Sealed.Key, &c.Size, &c.Answers.Data, &c.Answers.Key); err != nil && !errors.Is(err, ErrNotFound) {
+	err := c.scan(c.tx.QueryRow(c.ctx, `SELECT `+lockedNames+` FROM approvals WHERE id = $1`+lock, id))
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	if err != nil && c.ifDue {
@@ -165,8 +220,30 @@ func (c *Change) load(id string) error {
 	c.Approval.ID = id
 	// The same for one that is not there, as in Get.
 	rows := &pgx.Batch{}
+	c.queueRest(rows)
+	if err := c.tx.SendBatch(c.ctx, rows).Close(); err != nil {
+		return translate(err)
+	}
+	if missing != nil {
+		return missing
+	}
+	c.Approval.ComputeState(c.Now)
+	return nil
+}
+
+// lockedNames are what is read of the row with its lock.
+var lockedNames = approvalRows.names + `, max_state, sealed, sealed_key, sealed_size, answers, answers_key`
+
+// scan reads the row.
+func (c *Change) scan(row pgx.Row) (err error) {
+	c.Approval, err = approvalRows.one(row, &c.MaxState, &c.Sealed.Data, &c.Sealed.Key, &c.Size, &c.Answers.Data, &c.Answers.Key)
+	return err
+}
+
+// queueRest reads all else, after the lock was had.
+func (c *Change) queueRest(rows *pgx.Batch) {
 	queueFacts(rows, c.sealer, &c.Approval)
-	queueToken(rows, c.sealer, id, &c.Token)
+	queueToken(rows, c.sealer, c.Approval.ID, &c.Token)
 	rows.Queue(`SELECT coalesce(array_agg(kid), '{}') FROM revoked_signing_keys`).QueryRow(func(row pgx.Row) error { return row.Scan(&c.Revoked) })
 	rows.Queue(`SELECT `+killRows.names+` FROM kill_switches WHERE agent_id IN ('', $1) ORDER BY agent_id LIMIT 1`,
 		c.Approval.Call.AgentID).QueryRow(func(row pgx.Row) error {
@@ -180,14 +257,6 @@ func (c *Change) load(id string) error {
 		return err
 	})
 	rows.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&c.Now) })
-	if err := c.tx.SendBatch(c.ctx, rows).Close(); err != nil {
-		return translate(err)
-	}
-	if missing != nil {
-		return missing
-	}
-	c.Approval.ComputeState(c.Now)
-	return nil
 }
 
 // SettledWithin is how long Temporal has to settle what has been decided, before a worker

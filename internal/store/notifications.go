@@ -268,8 +268,10 @@ func (c *Change) RecordDue(due []approval.Notification) ([]approval.Notification
 }
 
 // Endpoints lists the endpoints that are switched on.
-func (c *Change) Endpoints() ([]Endpoint, error) {
-	return endpointRows.all(c.tx.Query(c.ctx, `SELECT `+endpointRows.names+` FROM endpoints WHERE disabled_at IS NULL ORDER BY id`))
+func (c *Change) Endpoints() ([]Endpoint, error) { return c.endpoints() }
+
+func readEndpoints(ctx context.Context, tx pgx.Tx) ([]Endpoint, error) {
+	return endpointRows.all(tx.Query(ctx, `SELECT `+endpointRows.names+` FROM endpoints WHERE disabled_at IS NULL ORDER BY id`))
 }
 
 // Everybody lists the people who are not disabled, by e-mail address.

@@ -2,10 +2,10 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -23,7 +23,7 @@ import (
 type Deadlines struct {
 	Store   *store.Store
 	Settler interface {
-		SettleDue(ctx context.Context, approvalID string) (gate.Settlement, error)
+		SettleDue(ctx context.Context, approvalIDs []string) (map[string]gate.Settlement, error)
 	}
 	// Ready is nil while Temporal answers. Nothing is settled without it: which of
 	// its signals is still on the way is not known then.
@@ -36,8 +36,12 @@ type Deadlines struct {
 }
 
 const (
-	dueBatch    = 256
+	dueBatch = 256
+	// dueParallel is how many transactions there are beside each other at most. On two processors
+	// it is one: the gate has the other one.
 	dueParallel = 4
+	// dueTogether is how many share a transaction at most: whoever votes on one of them waits for it.
+	dueTogether = 16
 	// dueAhead is how far ahead is looked, and the longest pause between two looks.
 	dueAhead = 500 * time.Millisecond
 	// dueElsewhere is how long an approval is left to whoever has it in hand.
@@ -104,35 +108,34 @@ func (d *Deadlines) once(ctx context.Context) (wait time.Duration, err error) {
 	return 0, d.settle(ctx, due)
 }
 
-// settle settles several at once. The error is the last one; the others are settled all
-// the same.
+// settle settles what is due, some of it in one transaction and a few of those beside each
+// other. The error is the last one; the others are settled all the same.
 func (d *Deadlines) settle(ctx context.Context, due []string) (err error) {
 	// Others have the same list: each begins elsewhere.
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	slots := make(chan struct{}, dueParallel)
-	for _, id := range due {
+	slots := make(chan struct{}, min(max(runtime.GOMAXPROCS(0)/2, 1), dueParallel))
+	for some := range slices.Chunk(due, min(max(len(due)/cap(slots), 1), dueTogether)) {
 		slots <- struct{}{}
 		if ctx.Err() != nil {
 			break
 		}
 		group.Go(func() {
 			defer func() { <-slots }()
-			found, failed := d.Settler.SettleDue(ctx, id)
-			if failed == nil && found.Over {
-				return
-			}
+			found, failed := d.Settler.SettleDue(ctx, some)
 			mu.Lock()
 			defer mu.Unlock()
-			if errors.Is(failed, store.ErrNotDue) {
-				d.later[id] = time.Now().Add(dueElsewhere)
-				return
-			}
 			if failed != nil {
 				err = failed
 			}
-			d.later[id] = time.Now().Add(max(min(found.WakeIn, dueRetry), dueAhead))
+			for _, id := range some {
+				if one, here := found[id]; !here {
+					d.later[id] = time.Now().Add(dueElsewhere)
+				} else if !one.Over {
+					d.later[id] = time.Now().Add(max(min(one.WakeIn, dueRetry), dueAhead))
+				}
+			}
 		})
 	}
 	group.Wait()

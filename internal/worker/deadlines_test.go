@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -26,16 +29,23 @@ type settling struct {
 	asked chan string
 }
 
-func (s *settling) SettleDue(ctx context.Context, id string) (gate.Settlement, error) {
-	s.asked <- id
-	if id == s.fails {
-		return gate.Settlement{}, errors.New("it cannot be read")
+func (s *settling) SettleDue(ctx context.Context, ids []string) (found map[string]gate.Settlement, err error) {
+	for _, id := range ids {
+		s.asked <- id
+		if id == s.fails {
+			err = errors.New("it cannot be read")
+		}
 	}
-	return s.Settler.SettleDue(ctx, id)
+	others := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == s.fails })
+	found, failed := s.Settler.SettleDue(ctx, others)
+	if err != nil {
+		found[s.fails] = gate.Settlement{}
+	}
+	return found, cmp.Or(failed, err)
 }
 
 // openWaiting opens an approval that a person with the role r decides.
-func openWaiting(ctx context.Context, t *testing.T, db *storetest.Database, s *store.Store, expires time.Duration) string {
+func openWaiting(ctx context.Context, t testing.TB, db *storetest.Database, s *store.Store, expires time.Duration) string {
 	t.Helper()
 	id := store.NewID("apr")
 	e := storetest.Event()
@@ -136,6 +146,72 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// What is due at the same moment shares a transaction. One that cannot be settled takes none of
+// the others with it, and one that somebody has in hand keeps none waiting.
+func TestDueTogether(t *testing.T) {
+	db := storetest.New(t)
+	s := db.Runtime()
+	db.Agent("bot", "Bot", db.Person(engine.Person{Name: "owner", Roles: []string{"r"}}))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	settler := &gate.Settler{Store: s, Sealer: db.Sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
+	var all []string
+	for range 12 {
+		id := openWaiting(ctx, t, db, s, 30*time.Minute)
+		if _, err := settler.Settle(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+	}
+	early, held, fails, others := openWaiting(ctx, t, db, s, 2*time.Hour), all[0], all[1], all[2:]
+	if _, err := settler.Settle(ctx, early); err != nil {
+		t.Fatal(err)
+	}
+	db.Ahead(time.Hour)
+	s = db.Runtime()
+	settler.Store = s
+	conn := db.Connect(db.URL)
+	transactions := func() (n int) {
+		if err := conn.QueryRow(ctx, `SELECT count(DISTINCT xact) FROM events WHERE type = 'settled'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if err := s.Approvals.Change(ctx, held, nil, func(*store.Change) error {
+		found, err := settler.SettleDue(ctx, append([]string{held, early}, others[:5]...))
+		if err != nil || len(found) != 5 || !found[others[0]].Over {
+			t.Errorf("beside one that somebody has in hand: %v, %v", found, err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n := transactions(); n != 1 {
+		t.Errorf("five have taken %d transactions", n)
+	}
+	db.Exec(`CREATE FUNCTION refuses() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`)
+	db.Exec(`CREATE TRIGGER refuses BEFORE UPDATE ON approvals FOR EACH ROW WHEN (OLD.id = '` + fails + `') EXECUTE FUNCTION refuses()`)
+	found, err := settler.SettleDue(ctx, append([]string{held, early, fails}, others[5:]...))
+	if one, here := found[fails]; err == nil || len(found) != 7 || !here || one.Over {
+		t.Errorf("with one that cannot be settled: %v, %v", found, err)
+	}
+	rows, err := conn.Query(ctx, `SELECT a.id, a.status, (SELECT count(*) FROM events e WHERE e.approval_id = a.id AND e.type = 'settled') FROM approvals a`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id string
+	var status approval.Status
+	var events int
+	if _, err := pgx.ForEachRow(rows, []any{&id, &status, &events}, func() error {
+		if waits := id == early || id == fails; waits != (status == approval.Pending) || waits != (events == 0) || events > 1 {
+			t.Errorf("%s is %s, with %d events", id, status, events)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What people have decided is settled soon: at once where the approval's workflow has not
 // begun, and else after a while that is the workflow's. Who settles is told of it, and what
 // somebody has in hand, or has settled, is left to them.
@@ -183,9 +259,9 @@ func TestDecided(t *testing.T) {
 		}
 	}
 	if err := s.Approvals.Change(ctx, decided, nil, func(*store.Change) error {
-		_, err := settler.SettleDue(ctx, decided)
-		if !errors.Is(err, store.ErrNotDue) {
-			t.Errorf("while somebody has it in hand: %v", err)
+		found, err := settler.SettleDue(ctx, []string{decided})
+		if len(found) > 0 || err != nil {
+			t.Errorf("while somebody has it in hand: %v, %v", found, err)
 		}
 		return nil
 	}); err != nil {
@@ -202,9 +278,8 @@ func TestDecided(t *testing.T) {
 			t.Errorf("it is %s, want %s (%v)", r.Approval.Status, want, err)
 		}
 	}
-	for _, id := range []string{decided, waiting} {
-		if _, err := settler.SettleDue(ctx, id); (id == decided) != errors.Is(err, store.ErrNotDue) {
-			t.Errorf("settled once more: %v", err)
-		}
+	found, err := settler.SettleDue(ctx, []string{decided, waiting})
+	if _, again := found[waiting]; err != nil || len(found) != 1 || !again {
+		t.Errorf("settled once more: %v, %v", found, err)
 	}
 }
