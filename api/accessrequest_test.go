@@ -25,7 +25,7 @@ func presenting(body, approval string) string {
 }
 
 // denied asks, and returns what the denial binds an access request to.
-func (h *house) denied(body string) (api.AccessDecision, string) {
+func (h *harness) denied(body string) (api.AccessDecision, string) {
 	h.t.Helper()
 	d := h.evaluate(body)
 	if d.Decision || d.Context.Requestable == nil || d.Context.Requestable.Endpoint != "https://holdpoint.example.com"+requests {
@@ -34,14 +34,14 @@ func (h *house) denied(body string) (api.AccessDecision, string) {
 	return d, fmt.Sprintf(`{"denial":{"evaluation_id":%q,"expires_at":%q},`, d.Context.EvaluationID, d.Context.Requestable.ExpiresAt.Format(time.RFC3339Nano)) + body[1:]
 }
 
-func (h *house) task(id string) (t api.AccessTask) {
+func (h *harness) task(id string) (t api.AccessTask) {
 	h.t.Helper()
 	h.as("checking", http.MethodGet, requests+"/"+id, "").want(h.t, 200, "").into(h.t, &t)
 	return t
 }
 
 // redemption reports whether a decision names the event of a redemption.
-func (h *house) redemption(d api.AccessDecision, outcome string) bool {
+func (h *harness) redemption(d api.AccessDecision, outcome string) bool {
 	return d.Context.EvaluatedAt != nil && !d.Context.EvaluatedAt.IsZero() &&
 		h.count(`SELECT count(*) FROM events WHERE type = 'redeem' AND outcome = '`+outcome+`' AND event_id::text = '`+d.Context.EvaluationID+`'`) == 1
 }

@@ -36,8 +36,8 @@ rules:
 defaults: {outcome: DENY}
 `
 
-// withAccess is a house with agents that judges by accessPolicy.
-func withAccess(t testing.TB) *house {
+// withAccess is a harness with agents that judges by accessPolicy.
+func withAccess(t testing.TB) *harness {
 	t.Helper()
 	h := withAgents(t)
 	b, problems := policy.Load([]byte(accessPolicy), policy.Options{})
@@ -70,14 +70,14 @@ const (
 )
 
 // evaluate asks for one decision.
-func (h *house) evaluate(body string, headers ...string) api.AccessDecision {
+func (h *harness) evaluate(body string, headers ...string) api.AccessDecision {
 	h.t.Helper()
 	var d api.AccessDecision
 	h.as("checking", http.MethodPost, evaluation, body, headers...).want(h.t, 200, "").into(h.t, &d)
 	return d
 }
 
-func (h *house) evaluateAll(body string, headers ...string) []api.AccessDecision {
+func (h *harness) evaluateAll(body string, headers ...string) []api.AccessDecision {
 	h.t.Helper()
 	var d api.AccessDecisions
 	h.as("checking", http.MethodPost, evaluations, body, headers...).want(h.t, 200, "").into(h.t, &d)
@@ -321,7 +321,7 @@ func TestEvaluationEchoesTheRequestID(t *testing.T) {
 }
 
 func TestAccessConfiguration(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	var got map[string]any
 	h.get("/.well-known/authzen-configuration").want(t, 200, "").into(t, &got)
 	if text, _ := json.Marshal(got); string(text) != `{"access_evaluation_endpoint":"https://holdpoint.example.com/access/v1/evaluation","access_evaluations_endpoint":"https://holdpoint.example.com/access/v1/evaluations","access_request_endpoint":"https://holdpoint.example.com/access/v1/requests","capabilities":["urn:openid:authzen:capability:access-request"],"policy_decision_point":"https://holdpoint.example.com"}` {

@@ -28,7 +28,7 @@ type operation struct {
 }
 
 // operations prepares one of each, on things of its own.
-func (h *house) operations() map[string]func(n int) operation {
+func (h *harness) operations() map[string]func(n int) operation {
 	post := func(key, path, body string, headers ...string) func(string) reply {
 		return func(once string) reply {
 			all := append([]string{"Content-Type", "application/json"}, headers...)
@@ -165,7 +165,7 @@ func TestNoAnswerOvertakesItsCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	h := houseOn(t, db, s, api.Limits{})
+	h := harnessOn(t, db, s, api.Limits{})
 	h.addAgents()
 	h.cut = true
 	n, slow := 0, time.Now().Add(time.Minute)

@@ -37,7 +37,7 @@ func (a scimAnswer) at(path string) any {
 // others tried before it lists them (its "SCIM 2.0 SPEC test"): the requests in its order, and
 // what it asks of each answer.
 func TestDirectoryByOktasList(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	has := func(a scimAnswer, paths ...string) {
 		t.Helper()
 		for _, path := range paths {
@@ -120,7 +120,7 @@ func TestDirectoryByOktasList(t *testing.T) {
 // TestDirectoryByEntrasList goes through the public list by which Entra ID has the SCIM servers
 // of others tried (its "SCIM Validator"), with the requests that its documentation shows.
 func TestDirectoryByEntrasList(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	const core, enterprise = "urn:ietf:params:scim:schemas:core:2.0:User", "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 	body := func(name string) string {
 		return `{"schemas":["` + core + `","` + enterprise + `"],"externalId":"e-` + name + `","userName":"` + name + `@example.com","active":true,"displayName":"Dr. ` + name + `",
@@ -185,7 +185,7 @@ func TestDirectoryByEntrasList(t *testing.T) {
 
 // Which of the names that a directory sends is the account's, and what becomes of them.
 func TestDirectoryNames(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	eve := o.user("eve", `,"name":{"givenName":"Eve","familyName":"Moe"}`)
 	path := "/Users/" + eve.id()
 	put := func(more string) scimAnswer {

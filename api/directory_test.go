@@ -17,18 +17,18 @@ import (
 	"holdpoint/internal/store/storetest"
 )
 
-// office is a house of which a directory tells who is in it.
-type office struct {
-	*house
+// directoryHarness is a harness with the key of a directory, which sends people and groups.
+type directoryHarness struct {
+	*harness
 	t    *testing.T
 	olga engine.Person
 	corp *sso.Config
 }
 
-func newOffice(t *testing.T) *office {
+func newDirectoryHarness(t *testing.T) *directoryHarness {
 	db := storetest.New(t)
-	h := houseOn(t, db, db.Administering(), api.Limits{})
-	o := &office{house: h, t: t, corp: &sso.Config{
+	h := harnessOn(t, db, db.Administering(), api.Limits{})
+	o := &directoryHarness{harness: h, t: t, corp: &sso.Config{
 		Name: "corp", Issuer: "https://id.example.com", SCIM: true, EmailDomains: []string{"example.com"},
 		Roles: map[string][]string{"finance": {"reviewer", "finance"}, "ops": {"admin"}},
 	}}
@@ -41,7 +41,7 @@ type scimAnswer map[string]any
 
 // scim sends a request as the directory, and fails the test unless the status, and for an
 // error its scimType, are these.
-func (o *office) scim(method, path, body string, status int, kind string) scimAnswer {
+func (o *directoryHarness) scim(method, path, body string, status int, kind string) scimAnswer {
 	o.t.Helper()
 	headers := []string{"Authorization", "Bearer directory"}
 	if body != "" {
@@ -75,12 +75,12 @@ func (a scimAnswer) meta(name string) string {
 	return text
 }
 
-func (o *office) user(name, more string) scimAnswer {
+func (o *directoryHarness) user(name, more string) scimAnswer {
 	o.t.Helper()
 	return o.scim("POST", "/Users", fmt.Sprintf(`{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"%s@example.com","displayName":%q,"externalId":"x-%s"%s}`, name, name, name, more), 201, "")
 }
 
-func (o *office) group(name string, members ...string) scimAnswer {
+func (o *directoryHarness) group(name string, members ...string) scimAnswer {
 	o.t.Helper()
 	return o.scim("POST", "/Groups", fmt.Sprintf(`{"displayName":%q,"members":[%s]}`, name, values(members)), 201, "")
 }
@@ -93,13 +93,13 @@ func values(ids []string) string {
 	return strings.Join(list, ",")
 }
 
-func (o *office) patch(path, operations string, status int, kind string) scimAnswer {
+func (o *directoryHarness) patch(path, operations string, status int, kind string) scimAnswer {
 	o.t.Helper()
 	return o.scim("PATCH", path, `{"schemas":["urn:ietf:params:scim:api:messages:2.0:PatchOp"],"Operations":`+operations+`}`, status, kind)
 }
 
 // roles are somebody's, and whether they are disabled.
-func (o *office) roles(id string) string {
+func (o *directoryHarness) roles(id string) string {
 	o.t.Helper()
 	p, err := o.Store.People.Get(o.t.Context(), id)
 	if err != nil {
@@ -112,7 +112,7 @@ func (o *office) roles(id string) string {
 	return strings.Join(p.Roles, " ")
 }
 
-func (o *office) check(what, id, want string) {
+func (o *directoryHarness) check(what, id, want string) {
 	o.t.Helper()
 	if got := o.roles(id); got != want {
 		o.t.Errorf("%s: %q, want %q", what, got, want)
@@ -120,7 +120,7 @@ func (o *office) check(what, id, want string) {
 }
 
 // codes are those of the events about somebody, the newest first; each by the key.
-func (o *office) codes(id string) (codes []string) {
+func (o *directoryHarness) codes(id string) (codes []string) {
 	o.t.Helper()
 	events, err := o.Store.Reports.EventsAbout(o.t.Context(), []string{id}, 50)
 	if err != nil {
@@ -139,7 +139,7 @@ const off, on = `[{"op":"replace","value":{"active":false}}]`, `[{"op":"Replace"
 
 // People come, change, go, and come back as who they were.
 func TestDirectoryUsers(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	ada := o.user("ada", `,"name":{"givenName":"Ada","familyName":"King"},"password":"hush","roles":[{"value":"admin"}],"groups":[{"value":"ops"}],"title":"x"`)
 	path := "/Users/" + ada.id()
 	o.check("without a group", ada.id(), "")
@@ -200,7 +200,7 @@ func TestDirectoryUsers(t *testing.T) {
 
 // Roles go by the names of groups, and by nothing else.
 func TestDirectoryGroups(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	ada, ben := o.user("ada", "").id(), o.user("ben", "").id()
 	o.exec(`UPDATE people SET roles = '{auditor}' WHERE id = $1`, ada)
 	g := "/Groups/" + o.group("nobody's", ada, ben).id()
@@ -245,7 +245,7 @@ func TestDirectoryGroups(t *testing.T) {
 
 // What was made here, or decided here, is not the directory's.
 func TestDirectoryTakesNothingOver(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	o.scim("POST", "/Users", `{"userName":"olga@example.com","externalId":"x"}`, 409, "uniqueness")
 	o.scim("POST", "/Users", `{"userName":"o","emails":[{"value":"Olga@Example.com","primary":true}]}`, 409, "uniqueness")
 	for _, path := range []string{"/Users/" + o.olga.ID, "/Users/usr_x", "/Users/'"} {
@@ -294,7 +294,7 @@ func TestDirectoryTakesNothingOver(t *testing.T) {
 
 // Whose account a sign-in opens, and with which roles.
 func TestDirectoryAndSignIn(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	ada := o.user("ada", "").id()
 	o.group("finance", ada)
 	arrive := func(c sso.Config, w sso.User) (string, error) {
@@ -335,7 +335,7 @@ func TestDirectoryAndSignIn(t *testing.T) {
 // A day of a directory, in the words of two that are known: each person and each group is
 // asked for, made, and changed.
 func TestDirectoryAsProvidersSend(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	const core, more, group = "urn:ietf:params:scim:schemas:core:2.0:User", "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User", "urn:ietf:params:scim:schemas:core:2.0:Group"
 	var ids []string
 	for i := range 12 {
@@ -388,7 +388,7 @@ func TestDirectoryAsProvidersSend(t *testing.T) {
 
 // What the RFCs ask for, and what is refused.
 func TestDirectoryProtocol(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	ids := []string{}
 	for _, name := range []string{"ada", "ben", "cem"} {
 		ids = append(ids, o.user(name, "").id())
@@ -507,7 +507,7 @@ func TestDirectoryProtocol(t *testing.T) {
 
 // The directory's key is for the directory, and no other key is.
 func TestDirectoryKey(t *testing.T) {
-	o := newOffice(t)
+	o := newDirectoryHarness(t)
 	for _, key := range []string{"", "ruling", "auditing", "checking", "nothing"} {
 		want := 403
 		headers := []string{"Authorization", "Bearer " + key}

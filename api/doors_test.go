@@ -21,7 +21,7 @@ import (
 
 // The metrics are for a key that administers, or for an address of their own.
 func TestMetricsAreNotPublic(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.get("/metrics").want(t, 401, "unauthenticated")
 	h.do("GET", "/metrics", "Authorization", "Bearer checking").want(t, 403, "scope_missing")
 	if got := h.do("GET", "/metrics", "Authorization", "Bearer ruling"); got.StatusCode != 200 || !strings.Contains(string(got.body), "holdpoint_in_flight_calls 0") {
@@ -127,5 +127,5 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 
 // A server that was made without exports says so.
 func TestWithoutExports(t *testing.T) {
-	newHouse(t).ask("/v1/audit/export").want(t, http.StatusNotFound, "no_exports")
+	newHarness(t).ask("/v1/audit/export").want(t, http.StatusNotFound, "no_exports")
 }

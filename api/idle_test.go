@@ -30,7 +30,7 @@ type stream struct {
 	lines *bufio.Scanner
 }
 
-func (h *house) follow(id string) *stream {
+func (h *harness) follow(id string) *stream {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	h.t.Cleanup(cancel)
@@ -66,7 +66,7 @@ func (s *stream) next() (data string, comments int) {
 // Whoever waits costs nothing while nothing happens, however the approval stands:
 // streams and polls sleep until it changes.
 func TestIdleCost(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := context.Background()
 	owner := h.db.Person(engine.Person{Name: "owner", Roles: []string{"reviewer"}})
 	ada := h.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer"}})
@@ -170,7 +170,7 @@ func TestIdleCost(t *testing.T) {
 }
 
 // transactions counts those that the database has ended.
-func (h *house) transactions() int64 {
+func (h *harness) transactions() int64 {
 	h.t.Helper()
 	return h.count(`SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`)
 }

@@ -34,7 +34,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 // post proposes a call. The body is sent once the server asks for it: length is what
 // is said of it before, -1 for nothing.
-func (h *house) post(key string, body io.Reader, length int64) reply {
+func (h *harness) post(key string, body io.Reader, length int64) reply {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.server.URL+"/v1/pre-tool-check", io.NopCloser(body))
 	if err != nil {
@@ -75,7 +75,7 @@ func TestInFlight(t *testing.T) {
 		"the next one's":    {api.Limits{Bytes: canon.MaxBytes}, []int64{int64(len(proposal))}, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouseOf(t, tc.limits)
+			h := newHarnessOf(t, tc.limits)
 			owner := h.db.Person(owner)
 			h.db.Agent("bot", "Bot", owner)
 			h.db.Agent("quiet-bot", "Quiet", owner)
@@ -119,7 +119,7 @@ func TestInFlight(t *testing.T) {
 // What is above the room for all bodies waits for its turn: the flood's second waits
 // behind the quiet one's first.
 func TestRoomIsTakenInTurns(t *testing.T) {
-	h := newHouseOf(t, api.Limits{Bytes: 3 * canon.MaxBytes, TotalBytes: 2 * canon.MaxBytes})
+	h := newHarnessOf(t, api.Limits{Bytes: 3 * canon.MaxBytes, TotalBytes: 2 * canon.MaxBytes})
 	owner := h.db.Person(engine.Person{Name: "owner", Roles: []string{"reviewer"}})
 	h.db.Agent("bot", "Bot", owner)
 	h.db.Agent("quiet-bot", "Quiet", owner)
@@ -150,7 +150,7 @@ func TestRoomIsTakenInTurns(t *testing.T) {
 }
 
 // waitFor waits until the metrics have these lines.
-func (h *house) waitFor(lines ...string) {
+func (h *harness) waitFor(lines ...string) {
 	h.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		text, missing := h.metricsText(), ""
@@ -169,14 +169,14 @@ func (h *house) waitFor(lines ...string) {
 	}
 }
 
-func (h *house) metricsText() string {
+func (h *harness) metricsText() string {
 	h.t.Helper()
 	return string(h.do("GET", "/metrics", "Authorization", "Bearer ruling").body)
 }
 
 // Strangers grow the log by an event for each kind of refusal, and by a number.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	before := h.count(`SELECT count(*) FROM events`)
 	const each = 300
 	for i := range each {

@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func TestLogIsServed(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.get("/log/checkpoint").want(t, 404, "not_in_log")
 	h.get("/log/tile/0/000").want(t, 404, "not_in_log")
 	h.get("/log/tile/entries/000.p/1").want(t, 404, "not_in_log")

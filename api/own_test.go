@@ -14,16 +14,16 @@ import (
 	"holdpoint/internal/access"
 )
 
-// withAgents is a house with two agents and somebody who may vote.
-func withAgents(t testing.TB) *house {
+// withAgents is a harness with two agents and somebody who may vote.
+func withAgents(t testing.TB) *harness {
 	t.Helper()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.addAgents()
 	return h
 }
 
 // addAgents registers the agents of the test's keys.
-func (h *house) addAgents() {
+func (h *harness) addAgents() {
 	h.t.Helper()
 	owner := h.db.Person(engine.Person{Name: "owner", Roles: []string{"owner"}})
 	h.db.Agent("bot", "bot", owner)
@@ -32,7 +32,7 @@ func (h *house) addAgents() {
 }
 
 // as sends a request with a key.
-func (h *house) as(key, method, path, body string, headers ...string) reply {
+func (h *harness) as(key, method, path, body string, headers ...string) reply {
 	h.t.Helper()
 	return h.send(method, path, body, append([]string{"Authorization", "Bearer " + key, "Content-Type", "application/json"}, headers...)...)
 }
@@ -43,7 +43,7 @@ func payment(tool string, amount int) string {
 }
 
 // propose proposes a payment that waits.
-func (h *house) propose(key, tool string, amount int, headers ...string) api.Approval {
+func (h *harness) propose(key, tool string, amount int, headers ...string) api.Approval {
 	h.t.Helper()
 	var answer api.Checked
 	h.patiently(func() reply {
@@ -53,7 +53,7 @@ func (h *house) propose(key, tool string, amount int, headers ...string) api.App
 }
 
 // vote votes as somebody who may.
-func (h *house) vote(a api.Approval, decision string) {
+func (h *harness) vote(a api.Approval, decision string) {
 	h.t.Helper()
 	if h.person.ID == "" {
 		h.person = h.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer"}})
@@ -66,7 +66,7 @@ func (h *house) vote(a api.Approval, decision string) {
 }
 
 // patiently asks again, for a minute, while the store is away, where the test cuts its connections.
-func (h *house) patiently(ask func() reply) reply {
+func (h *harness) patiently(ask func() reply) reply {
 	got := ask()
 	for deadline := time.Now().Add(time.Minute); h.cut && got.StatusCode == http.StatusServiceUnavailable && time.Now().Before(deadline); {
 		got = ask()
@@ -74,7 +74,7 @@ func (h *house) patiently(ask func() reply) reply {
 	return got
 }
 
-func (h *house) settle(id string) {
+func (h *harness) settle(id string) {
 	h.t.Helper()
 	_, err := h.settler.Settle(context.Background(), id)
 	for deadline := time.Now().Add(time.Minute); h.cut && access.IsUnavailable(err) && time.Now().Before(deadline); {

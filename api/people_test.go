@@ -14,7 +14,7 @@ import (
 // A key that was used for another request is refused, however many use it at once.
 func TestReusedKeyOfPeople(t *testing.T) {
 	db := storetest.New(t)
-	h := houseOn(t, db, db.Administering(), api.Limits{})
+	h := harnessOn(t, db, db.Administering(), api.Limits{})
 	db.Person(engine.Person{Name: "olga", Roles: []string{"admin"}})
 	ada := "/" + db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer"}}).ID
 	do := func(path, body string) reply {
@@ -49,7 +49,7 @@ func TestReusedKeyOfPeople(t *testing.T) {
 // repeated request is answered as it was, with the same link.
 func TestPeople(t *testing.T) {
 	db := storetest.New(t)
-	h := houseOn(t, db, db.Administering(), api.Limits{})
+	h := harnessOn(t, db, db.Administering(), api.Limits{})
 	db.Person(engine.Person{Name: "olga", Roles: []string{"admin"}})
 	do := func(path, body string, headers ...string) reply {
 		t.Helper()
@@ -108,6 +108,6 @@ func TestPeople(t *testing.T) {
 		h.as(key, "POST", "/v1/admin/people", ada).want(t, 403, "scope_missing")
 	}
 
-	plain := houseOn(t, db, db.Runtime(), api.Limits{})
+	plain := harnessOn(t, db, db.Runtime(), api.Limits{})
 	plain.as("ruling", "POST", "/v1/admin/people"+at+"/disable", `{}`).want(t, 422, "by_command")
 }

@@ -58,7 +58,7 @@ func TestUnknownParameters(t *testing.T) {
 			}
 			for _, p := range op.Parameters {
 				if p.In != "query" || method != "get" || path == "/v1/audit/evidence" || path == "/v1/audit/export" {
-					continue // this house makes no packs and no exports
+					continue // this harness makes no packs and no exports
 				}
 				for _, answer := range ask("?" + p.Name + "=1") {
 					var problem struct{ Code, Detail string }

@@ -20,7 +20,7 @@ import (
 // reviews their own, that what was said stays, that roles are taken away by the door of
 // all changes, and that the report has what the log tells, counted another way.
 func TestAccessReview(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	ada := o.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer", "lead"}})
 	ben := o.db.Person(engine.Person{Name: "ben", Roles: []string{"reviewer"}})
@@ -201,7 +201,7 @@ func TestAccessReview(t *testing.T) {
 }
 
 // reported holds the report against the log's events, counted by another way.
-func (o *office) reported(since time.Time, id string) {
+func (o *harness) reported(since time.Time, id string) {
 	o.Helper()
 	page, err := report.Reports{Store: o.store}.List(o.Context(), "access-reviews", report.ListQuery{Since: since, Limit: 100})
 	if err != nil {
@@ -228,7 +228,7 @@ func (o *office) reported(since time.Time, id string) {
 }
 
 // texts are what a query says, as a superuser.
-func (o *office) texts(sql string, args ...any) []string {
+func (o *harness) texts(sql string, args ...any) []string {
 	o.Helper()
 	rows, err := o.db.Connect(o.db.URL).Query(o.Context(), sql, args...)
 	if err != nil {
@@ -250,7 +250,7 @@ func (o *office) texts(sql string, args ...any) []string {
 
 // TestAccessReviewOverdue: what is overdue is told daily, ends only for a reason, and says so.
 func TestAccessReviewOverdue(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ada := o.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer"}})
 	dan := o.db.Person(engine.Person{Name: "dan", Roles: []string{}})
 	reviews := admin.New(admin.Config{Store: o.store}).AccessReviews

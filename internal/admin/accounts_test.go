@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// office is a database with people, administered from a console.
-type office struct {
+// harness is a database with people, administered from a console.
+type harness struct {
 	*testing.T
 	db     *storetest.Database
 	store  *store.Store
@@ -35,7 +35,7 @@ type office struct {
 
 var routing = approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, Extenders: []string{"lead"}}}
 
-func newOffice(t *testing.T) *office {
+func newHarness(t *testing.T) *harness {
 	db := storetest.New(t)
 	s := db.Administering()
 	f, err := identity.NewFactors(s, "https://hp.example.com")
@@ -45,7 +45,7 @@ func newOffice(t *testing.T) *office {
 	in := identity.NewSignIn(f)
 	t.Cleanup(in.Flush)
 	known := func(context.Context) ([]string, error) { return admin.KnownRoles(nil, routing), nil }
-	return &office{
+	return &harness{
 		T: t, db: db, store: s, signIn: in,
 		people: admin.New(admin.Config{Store: s, PublicURL: "https://hp.example.com/", Roles: known}).People,
 		olga:   db.Person(engine.Person{Name: "olga", Roles: []string{"admin"}}),
@@ -69,7 +69,7 @@ func code(err error) string {
 }
 
 // check fails unless the refusal is the one wanted.
-func (o *office) check(what string, err error, want string) {
+func (o *harness) check(what string, err error, want string) {
 	o.Helper()
 	if got := code(err); got != want {
 		o.Errorf("%s: %q, want %q", what, got, want)
@@ -77,7 +77,7 @@ func (o *office) check(what string, err error, want string) {
 }
 
 // roles are the account's, by the database.
-func (o *office) roles(p engine.Person) string {
+func (o *harness) roles(p engine.Person) string {
 	o.Helper()
 	now, err := o.store.People.Get(o.Context(), p.ID)
 	if err != nil {
@@ -87,7 +87,7 @@ func (o *office) roles(p engine.Person) string {
 }
 
 // last is the newest event that is about the person.
-func (o *office) last(p engine.Person) (engine.Event, map[string]any) {
+func (o *harness) last(p engine.Person) (engine.Event, map[string]any) {
 	o.Helper()
 	events, err := o.store.Reports.EventsAbout(o.Context(), []string{p.ID}, 1)
 	if err != nil || len(events) != 1 {
@@ -100,7 +100,7 @@ func (o *office) last(p engine.Person) (engine.Event, map[string]any) {
 	return events[0], told
 }
 
-func (o *office) signsIn(p engine.Person, password string) bool {
+func (o *harness) signsIn(p engine.Person, password string) bool {
 	o.Helper()
 	_, err := o.signIn.SignIn(o.Context(), p.Email, password, "", "192.0.2.1", "")
 	if err != nil && code(err) != "wrong_credentials" {
@@ -110,7 +110,7 @@ func (o *office) signsIn(p engine.Person, password string) bool {
 }
 
 // session starts a session of the person, and returns whether it lives.
-func (o *office) session(p engine.Person) func() bool {
+func (o *harness) session(p engine.Person) func() bool {
 	o.Helper()
 	id := make([]byte, 32)
 	copy(id, p.ID)
@@ -132,13 +132,13 @@ func token(l admin.PasswordLink) string {
 	return l.URL[strings.LastIndex(l.URL, "/")+1:]
 }
 
-func (o *office) follow(l admin.PasswordLink, password string) error {
+func (o *harness) follow(l admin.PasswordLink, password string) error {
 	_, err := o.signIn.FollowLink(o.Context(), token(l), password, "192.0.2.9")
 	return err
 }
 
 func TestChangeRolesAndName(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx, ada := t.Context(), o.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer", "retired"}})
 	name := func(s string) *string { return &s }
 	roles := func(list ...string) *[]string { return &list }
@@ -186,7 +186,7 @@ func TestChangeRolesAndName(t *testing.T) {
 // Whoever administers does not do it to themselves, and has to be an administrator at
 // the moment of the change.
 func TestNobodyRaisesThemselves(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	ada := o.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer"}})
 	double := o.db.Person(engine.Person{Name: "olga2", Identity: o.olga.Identity, Roles: []string{"reviewer"}})
@@ -224,7 +224,7 @@ func TestNobodyRaisesThemselves(t *testing.T) {
 
 // The last administrator stays, also when two disable each other at once.
 func TestLastAdministrator(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	o.check("the last one is disabled", second(o.people.Disable(ctx, command, o.olga.Email, nil)), "last_administrator")
 	o.check("the last one loses the role", second(o.people.Change(ctx, command, o.olga.Email, admin.PersonChange{RemoveRoles: []string{"admin"}}, nil)), "last_administrator")
@@ -259,7 +259,7 @@ func TestLastAdministrator(t *testing.T) {
 
 // A disabled account comes back as the same one, with nothing of what it could get in by.
 func TestDisableAndEnable(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	ada, _, err := admin.New(admin.Config{Store: o.db.Owner(), Owner: true}).People.Add(ctx, command, admin.NewPerson{Email: "ada@example.com", Roles: []string{"reviewer"}, Password: "correct horse"})
 	if err != nil {
@@ -297,7 +297,7 @@ func second[T any](_ T, err error) error { return err }
 // Whoever signs in while their password is reset has no session by the former one, and
 // no first step that a second factor completes.
 func TestResetBesideSignIns(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	const old, rounds, parallel = "battery staple", 8, 4
 	for round := range rounds {
@@ -365,7 +365,7 @@ func TestResetBesideSignIns(t *testing.T) {
 
 // Of two who change a password, the second has to know what the first has set.
 func TestOwnPasswordThatIsAnotherSince(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	link, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)
 	if err != nil {
@@ -408,7 +408,7 @@ func TestOwnPasswordThatIsAnotherSince(t *testing.T) {
 }
 
 func TestSignOutAndOwnPassword(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	link, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)
 	if err != nil {
@@ -468,7 +468,7 @@ func TestTheLoginForAccountsIsOnlyForThem(t *testing.T) {
 
 // A second factor that was passed starts no session once the factors are reset.
 func TestFactorThatIsResetSince(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	link, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)
 	if err != nil {
@@ -500,7 +500,7 @@ func TestFactorThatIsResetSince(t *testing.T) {
 // The kept answer to an invitation has a name and an address: it is erased with them.
 // The last administrator is not erased.
 func TestErasedPersonsAnswers(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	once := func() *access.Once[admin.PasswordLink] {
 		return &access.Once[admin.PasswordLink]{

@@ -18,7 +18,7 @@ import (
 // A person's own key acts as the person, for as long as they administer; what was lost once does not
 // come back.
 func TestKeyOfAPerson(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	owner := admin.New(admin.Config{Store: o.db.Owner(), Owner: true, Roles: func(context.Context) ([]string, error) { return admin.KnownRoles(nil, routing), nil }})
 	keys := identity.NewKeys(ctx, o.store)

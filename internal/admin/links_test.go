@@ -11,7 +11,7 @@ import (
 )
 
 func TestLinks(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	link, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "Ada@Example.com", Name: "Ada", Roles: []string{"reviewer"}}, false, nil)
 	if err != nil || !strings.HasPrefix(link.URL, "https://hp.example.com/welcome/") || len(token(link)) != 26 {
@@ -82,7 +82,7 @@ func TestLinks(t *testing.T) {
 // Links are limited for each address, as wrong passwords are, also when many are
 // followed at once: each costs a hash that sign-ins wait for.
 func TestParallelLinksAreLimited(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	link, err := o.people.Invite(t.Context(), by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestParallelLinksAreLimited(t *testing.T) {
 
 // Wrong links are limited for each address, as wrong passwords are.
 func TestLinksAreLimited(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	wrong := admin.PasswordLink{URL: "/x"}
 	for range 200 {
 		if code(o.follow(wrong, "battery staple")) == "too_many_attempts" {

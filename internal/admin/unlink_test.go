@@ -12,7 +12,7 @@ import (
 // Whoever is unlinked is signed out, and comes in by no provider. The last administrator who
 // can sign in stays one, and it is done by command only.
 func TestUnlink(t *testing.T) {
-	o := newOffice(t)
+	o := newHarness(t)
 	ctx := t.Context()
 	owner := admin.New(admin.Config{Store: o.db.Owner(), Owner: true}).People
 	ada := o.db.Person(engine.Person{Name: "ada", Roles: []string{"admin"}})

@@ -36,7 +36,7 @@ const (
 
 // story is one approval with all that can be told: an edit, two cards, a vote that
 // counts no more, a question, two votes of which one came over the API, and a call.
-func (h *house) story() approval.Approval {
+func (h *harness) story() approval.Approval {
 	h.t.Helper()
 	ctx := context.Background()
 	a := h.open(hostileTool, `{"amount":1}`)
@@ -62,7 +62,7 @@ func (h *house) story() approval.Approval {
 }
 
 func TestPackOfAnApproval(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a := h.story()
 	before := h.exports()
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
@@ -94,7 +94,7 @@ func TestPackOfAnApproval(t *testing.T) {
 }
 
 // exports are what the events of exports tell.
-func (h *house) exports() (payloads []string) {
+func (h *harness) exports() (payloads []string) {
 	h.t.Helper()
 	events, err := h.Store.Events.List(context.Background(), auditlog.EventFilter{Type: string(engine.Exported), Limit: 1000})
 	must(h.t, err)
@@ -173,7 +173,7 @@ func shownText(t *testing.T, page string) string {
 
 // TestPackIsTamperEvident changes one thing of a pack in every part of it.
 func TestPackIsTamperEvident(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a := h.story()
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
 	other := h.pack(evidence.Request{ApprovalID: h.open("other", `{}`).ID})
@@ -285,7 +285,7 @@ func TestPackIsTamperEvident(t *testing.T) {
 
 // TestErasedRecord: what is gone is said to be gone, and the proof stands.
 func TestErasedRecord(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a := h.open("pay", `{"to":"canary-argument"}`)
 	h.look("ada", a.ID)
 	h.vote("ada", a, false, "no canary")
@@ -312,7 +312,7 @@ func TestErasedRecord(t *testing.T) {
 
 // TestDamagedRecord: what was changed in the database is not passed off as what was.
 func TestDamagedRecord(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a := h.open("pay", `{"amount":1}`)
 	h.vote("ada", a, false, "the true words")
 	h.settle(a.ID)
@@ -331,7 +331,7 @@ func TestDamagedRecord(t *testing.T) {
 // TestChangedRecord: a pack whose pages tell otherwise than the log is no good, and
 // says what was changed.
 func TestChangedRecord(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a := h.open("pay", `{"amount":1}`)
 	h.look("ada", a.ID)
 	less, err := canon.Parse([]byte(`{"amount":0}`))
@@ -396,7 +396,7 @@ func TestChangedRecord(t *testing.T) {
 // TestWrittenLater: what people write after the decision is bound to its event, and
 // is told for what it is when it was changed or erased.
 func TestWrittenLater(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := context.Background()
 	fay := h.people["cleo"]
 	fay.Roles, fay.VerifiedBy, fay.VerifiedAt = []string{"reviewer", approval.BreakGlassRole}, "totp", time.Now()
@@ -450,7 +450,7 @@ func TestWrittenLater(t *testing.T) {
 }
 
 func TestLongArguments(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a := h.open("run", `{"script":"`+strings.Repeat(`line of it <b> \n`, 20_000)+`needle"}`)
 	h.look("ada", a.ID)
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
@@ -464,7 +464,7 @@ func TestLongArguments(t *testing.T) {
 }
 
 func TestWhatCannotBePacked(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a := h.open("pay", `{}`)
 	h.open("pay", `{"a":1}`)
 	now := time.Now()
@@ -499,7 +499,7 @@ func TestWhatCannotBePacked(t *testing.T) {
 // TestPackOfAPeriod: chapters for all that were opened in it, in memory that does
 // not grow with them, and nothing of outside it in the proof.
 func TestPackOfAPeriod(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	before := h.open("before", `{}`)
 	since := time.Now()
 	filler := strings.Repeat("0123456789abcdef", 1200)
@@ -563,7 +563,7 @@ func TestPackOfAPeriod(t *testing.T) {
 	selfContained(t, pack)
 }
 
-func approvalOf(h *house, id string) approval.Approval {
+func approvalOf(h *harness, id string) approval.Approval {
 	r, err := h.Store.Approvals.Get(context.Background(), id)
 	must(h.t, err)
 	return r.Approval

@@ -20,7 +20,7 @@ import (
 )
 
 // signed is an approval with a vote that Ada's passkey has signed, having seen the card.
-func (h *house) signed() string {
+func (h *harness) signed() string {
 	h.t.Helper()
 	ctx := h.t.Context()
 	var err error
@@ -45,7 +45,7 @@ func (h *house) signed() string {
 	return a.ID
 }
 
-func (h *house) reports(pack string) audit.Report {
+func (h *harness) reports(pack string) audit.Report {
 	h.t.Helper()
 	report, _, err := evidence.Verify(strings.NewReader(pack), &audit.Verifier{Verifiers: []note.Verifier{h.verifier}})
 	must(h.t, err)
@@ -54,7 +54,7 @@ func (h *house) reports(pack string) audit.Report {
 
 // A pack has the passkeys of those who signed, and their signatures are verified by them.
 func TestPackOfSignedVotes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	pack := h.pack(evidence.Request{ApprovalID: h.signed()})
 	r := h.reports(pack)
 	if got := r.Approvals; len(r.Problems) > 0 || got.Signed != 1 || got.SignedUnknown != 0 || len(r.Signed) != 1 {
@@ -90,7 +90,7 @@ func TestStrangersVerifySignatures(t *testing.T) {
 	if !found || !ended {
 		t.Fatal("the page has no such program")
 	}
-	h := newHouse(t)
+	h := newHarness(t)
 	pack := h.pack(evidence.Request{ApprovalID: h.signed()})
 	var vote, added string
 	for line := range strings.Lines(pack) {

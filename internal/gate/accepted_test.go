@@ -16,7 +16,7 @@ import (
 // One that would not be accepted any more is not approved: its rules are asked
 // again, as it stands and not as if people had approved it.
 func TestAcceptedWithAToken(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	propose := func() approval.Approval {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestAcceptedWithAToken(t *testing.T) {
 // Whoever writes such an approval into the database, without the event of a call
 // that was accepted, has nothing approved.
 func TestForgedAcceptanceApprovesNothing(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(deferred)
 	h.db.Exec(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
 	h.db.Exec(`UPDATE approvals SET requirements = '[]', terms = '{"accepted_as":"confirmed"}' WHERE id = $1`, a.ID)

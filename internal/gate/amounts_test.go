@@ -53,7 +53,7 @@ func written(units int64, digits int) string {
 var quarterBegins = time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // seedQuarter adds n approvals that ended in a quarter, evenly, and some around it.
-func (h *house) seedQuarter(n int) (all []seededCall) {
+func (h *harness) seedQuarter(n int) (all []seededCall) {
 	h.t.Helper()
 	ctx := context.Background()
 	sample := h.open(asked)
@@ -160,7 +160,7 @@ func theQuarter() report.ListQuery {
 }
 
 // all are the rows of all pages.
-func (h *house) all(name string, q report.ListQuery) (rows []map[string]string) {
+func (h *harness) all(name string, q report.ListQuery) (rows []map[string]string) {
 	h.t.Helper()
 	for {
 		page, err := h.Reports.List(context.Background(), name, q)
@@ -216,7 +216,7 @@ func totalled(rows []map[string]string) map[string]string {
 // what SQL counts.
 func TestAmountsOfAQuarter(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	calls := h.seedQuarter(264)
 	h.db.Exec(`UPDATE retention_floor SET shortest = '0'`)
 	by := access.PersonAdministers(h.people["owner"], "cli", "")
@@ -307,7 +307,7 @@ func TestAmountsOfAQuarter(t *testing.T) {
 // another way is on record as well; of reports without amounts there is nothing to record.
 func TestAmountsAreOnRecord(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.seedQuarter(22)
 	by := access.PersonAdministers(engine.Person{ID: "usr_aude"}, "console", "req_1")
 	q := theQuarter()

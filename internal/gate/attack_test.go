@@ -17,7 +17,7 @@ import (
 )
 
 // edit changes the call's amount, on the page of a.
-func (h *house) edit(who string, a approval.Approval, arguments string) (approval.Approval, error) {
+func (h *harness) edit(who string, a approval.Approval, arguments string) (approval.Approval, error) {
 	return h.Contributions.Edit(context.Background(), gate.EditRequest{
 		Contribution: h.says(who, a.ID, "less is enough"), Arguments: parse(h.t, arguments), Digest: a.Call.Digest, Version: a.Version,
 	}, nil)
@@ -26,7 +26,7 @@ func (h *house) edit(who string, a approval.Approval, arguments string) (approva
 // What a user has confirmed is the call that the user was shown: once it has been
 // edited, an answer says which call it is about.
 func TestAnAnswerIsAboutWhatTheUserSaw(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(asked)
 	after, err := h.edit("ada", a, `{"amount":99999,"to":"ada"}`)
@@ -56,7 +56,7 @@ func TestAnAnswerIsAboutWhatTheUserSaw(t *testing.T) {
 // A yes that became void because somebody had no say any more does not come back with
 // their say, and whoever has got one since may say yes once.
 func TestAVoidYesDoesNotComeBack(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	h.join("temp", "other")
 	h.delegate("ada", "temp")
 	a := h.open(deferred)
@@ -86,7 +86,7 @@ func TestAVoidYesDoesNotComeBack(t *testing.T) {
 // What was said before an account was disabled stays void when it is enabled again: it may
 // have been in other hands. The person may say it again, and counts once.
 func TestEnabledAgainVotesAnew(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	a := h.open(deferred)
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestEnabledAgainVotesAnew(t *testing.T) {
 func TestAnEditWinsNoTime(t *testing.T) {
 	r := routing(time.Hour, 1)
 	r.Default.PauseFor = engine.Duration(24 * time.Hour)
-	h := newHouse(t, r)
+	h := newHarness(t, r)
 	a := h.open(deferred)
 	until := a.Plan.ExpiresAt
 	amounts := []string{`{"amount":1}`, `{"amount":2}`, `{"amount":3}`}
@@ -143,7 +143,7 @@ func TestAnEditWinsNoTime(t *testing.T) {
 func TestAChangeTakesOneConnection(t *testing.T) {
 	db := storetest.New(t)
 	db.Connections = 1
-	h := houseOn(t, db, routing(time.Hour, 3))
+	h := harnessOn(t, db, routing(time.Hour, 3))
 	h.give("dina", "reviewer", approval.BreakGlassRole)
 	key := h.passkey("cleo")
 	a, err := h.edit("ada", h.open(deferred), `{"amount":12}`)
@@ -165,7 +165,7 @@ func TestAChangeTakesOneConnection(t *testing.T) {
 
 // A password proves nothing once there is a second factor.
 func TestAPasswordIsNoProofBesideASecondFactor(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.give("ben", "reviewer", approval.BreakGlassRole)
 	a := h.open(deferred)
 	s := h.says("ben", a.ID, "the house is on fire")
@@ -181,7 +181,7 @@ func TestAPasswordIsNoProofBesideASecondFactor(t *testing.T) {
 
 // What was sent with a no is not looked at, and not kept.
 func TestANoKeepsNoNames(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(asked)
 	values := parse(t, `{"canary name":"canary-value","`+strings.Repeat("x", 5000)+`":1}`)
 	if _, err := h.Contributions.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Values: values}, nil); err != nil {
@@ -207,7 +207,7 @@ func TestANoKeepsNoNames(t *testing.T) {
 
 // What a person has said of a broken glass stays said, whatever the programs write.
 func TestAfterwardsIsSaidOnce(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	h.give("ben", approval.BreakGlassRole)
 	a := h.open(deferred)
@@ -231,7 +231,7 @@ func TestAfterwardsIsSaidOnce(t *testing.T) {
 
 // What a runtime has said for one of its users keeps nobody else from the call.
 func TestARuntimesNoIsNotRemembered(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(asked)
 	if _, err := h.Contributions.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID}, nil); err != nil {
@@ -254,7 +254,7 @@ func TestARuntimesNoIsNotRemembered(t *testing.T) {
 
 // Whoever has edited a call does not approve its successor either.
 func TestAnEditorDoesNotApproveTheSuccessor(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{Circumstances: approval.Circumstances{Preconditions: map[string]string{"etag": "1"}}}, nil)
 	if err != nil {
@@ -287,7 +287,7 @@ func TestAnEditorDoesNotApproveTheSuccessor(t *testing.T) {
 
 // What cannot be kept is refused, and is no failure of ours.
 func TestUnfitTextsAreRefused(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(deferred)
 	for _, text := range []string{"a\x00b", "a\xff"} {
@@ -312,7 +312,7 @@ func second(_ approval.Approval, err error) error { return err }
 
 // However much is said of a call, it can be decided, and no more is taken.
 func TestTalkHasAnEnd(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(deferred)
 	h.db.Exec(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment)
@@ -332,7 +332,7 @@ func TestTalkHasAnEnd(t *testing.T) {
 
 // What is wrong with supplied values is put on record without a word of them.
 func TestInvalidValuesAreNotOnRecord(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.rules.Policy = bundle(t, `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","defaults":{"outcome":"DENY"},"rules":[
 		{"id":"form","description":"It asks.","match":{"tool_name":"pay","environment":"*"},"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer",
 		"approval":{"ask":{"type":"object","properties":{"city":{"type":"string","maxLength":3}},"additionalProperties":false}}}]}`)
@@ -362,7 +362,7 @@ func TestInvalidValuesAreNotOnRecord(t *testing.T) {
 // What a rule asks for is supplied by the person who answers for the call, or by
 // the role's; a reviewer's mere yes supplies nothing.
 func TestAPersonSuppliesWhatIsAskedFor(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	h.rules.Policy = bundle(t, `{"version":"2","generated_at":"2026-01-02T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","defaults":{"outcome":"DENY"},"rules":[
 		{"id":"pay","description":"Payments.","match":{"tool_name":"pay","environment":"*"},"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer",
 		"approval":{"ask":{"type":"object","properties":{"cost_center":{"type":"string","minLength":3}},"required":["cost_center"]}}}]}`)

@@ -11,10 +11,10 @@ import (
 	"holdpoint/internal/gate"
 )
 
-// asking is a house whose policy asks people about everything.
-func asking(t *testing.T) *house {
+// asking is a harness whose policy asks people about everything.
+func asking(t *testing.T) *harness {
 	t.Helper()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	b, problems := policy.Load([]byte(`{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z","rules":[],"defaults":{"outcome":"REQUIRE_APPROVAL"}}`), policy.Options{})
 	if b == nil {
 		t.Fatal(problems)
@@ -26,7 +26,7 @@ func asking(t *testing.T) *house {
 const refundOrder = `{"subject":{"type":"user","id":"ada@example.com"},"action":{"name":"refund","properties":{"amount":12}},"resource":{"type":"order","id":"7","properties":{"open":true}}}`
 
 // evaluated is the approval that an evaluation waits for.
-func (h *house) evaluated(doc string) approval.Approval {
+func (h *harness) evaluated(doc string) approval.Approval {
 	h.t.Helper()
 	got, wrong, err := h.Evaluate(h.t.Context(), h.agent, parse(h.t, doc), gate.Request{}, nil)
 	if err != nil || len(wrong) > 0 || got.Approval == nil || got.Decision.Route == engine.Accept {

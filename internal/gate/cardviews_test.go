@@ -17,7 +17,7 @@ import (
 )
 
 // shows puts a card of the approval before somebody, as a console would.
-func (h *house) shows(who string, a approval.Approval, text string) (digest string, err error) {
+func (h *harness) shows(who string, a approval.Approval, text string) (digest string, err error) {
 	card := h.card(who, a.ID)
 	open := audit.Card{ApprovalID: a.ID, Edition: card.Approval.Plan.Edition, CallDigest: card.Approval.Call.Digest, Salt: card.Salt}.Open()
 	rendered := []byte(open + text + string(card.Arguments) + audit.CardEnd)
@@ -25,7 +25,7 @@ func (h *house) shows(who string, a approval.Approval, text string) (digest stri
 }
 
 // cardOf is what the last event of a type says of somebody's card; "" for nothing.
-func (h *house) cardOf(id string, kind engine.EventType) (digest string) {
+func (h *harness) cardOf(id string, kind engine.EventType) (digest string) {
 	h.t.Helper()
 	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: id}, 1000)
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *house) cardOf(id string, kind engine.EventType) (digest string) {
 }
 
 func TestShownIsOnRecordOncePerPersonAndCard(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	a := h.open(deferred)
 	var first, second string
 	for i, step := range []struct {
@@ -89,7 +89,7 @@ func TestShownIsOnRecordOncePerPersonAndCard(t *testing.T) {
 }
 
 func TestACardOfAFormerEditionIsNoneOfThisOne(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(deferred)
 	if _, err := h.shows("ada", a, "before"); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestACardOfAFormerEditionIsNoneOfThisOne(t *testing.T) {
 }
 
 func TestErasingTakesTheCards(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(deferred)
 	digest, err := h.shows("ada", a, "kept")

@@ -14,7 +14,7 @@ import (
 // The report counts, agent by agent, whom nothing but a claim excluded, and what comes
 // all at once stands out.
 func TestClaimsAreReported(t *testing.T) {
-	h := newHouse(t, widening(5))
+	h := newHarness(t, widening(5))
 	ada, ben := h.people["ada"], h.people["ben"]
 	before := h.open(onBehalfOf(ben.Email))
 	middle := h.now()

@@ -28,7 +28,7 @@ func TestOnlyTheDatabasesClockCounts(t *testing.T) {
 		t.Run(ahead.String(), func(t *testing.T) {
 			db := storetest.New(t)
 			db.Ahead(ahead)
-			h := houseOn(t, db, routing(24*time.Hour, 1))
+			h := harnessOn(t, db, routing(24*time.Hour, 1))
 			config := h.config
 			config.Store = db.Runtime()
 			other, err := gate.New(config)

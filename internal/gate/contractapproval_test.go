@@ -13,7 +13,7 @@ import (
 // A contract that needs an approval has people asked once, and lets the call that they
 // have approved through when it is judged again.
 func TestContractNeedsAnApproval(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	set, problems := safeai.Load([]byte("tool_contracts:\n  search_docs:\n    allowed_request_fields: [query]\n    requires_approval: true\n"), "c.yaml")
 	if len(problems) > 0 {
 		t.Fatal(problems)

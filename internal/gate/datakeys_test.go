@@ -19,7 +19,7 @@ import (
 )
 
 // changeDataKey has a fresh data key seal, beside the former ones.
-func (h *house) changeDataKey() {
+func (h *harness) changeDataKey() {
 	h.t.Helper()
 	fresh, err := seal.ParseKey(seal.NewKey())
 	if err != nil {
@@ -42,7 +42,7 @@ func (h *house) changeDataKey() {
 }
 
 // idle makes it long ago that any data key but the one that seals was used.
-func (h *house) idle() {
+func (h *harness) idle() {
 	h.db.Exec(`UPDATE data_keys SET sealed_at = sealed_at - interval '1 hour' WHERE id <> $1`, h.db.Sealer.Keys().IDs()[0])
 }
 
@@ -68,7 +68,7 @@ func rewrapAll(ctx context.Context, s *store.Store) (done int, err error) {
 
 // sealEverything makes a record of each kind that is sealed, and returns what reads them
 // all again, as the doors do.
-func (h *house) sealEverything(round string) (read func() error) {
+func (h *harness) sealEverything(round string) (read func() error) {
 	h.t.Helper()
 	ctx := context.Background()
 	must := func(err error) {
@@ -133,7 +133,7 @@ func (h *house) sealEverything(round string) (read func() error) {
 // one is not needed any more.
 func TestDataKeyIsChanged(t *testing.T) {
 	ctx := context.Background()
-	h := grantingHouse(t, routing(time.Hour, 1))
+	h := grantingHarness(t, routing(time.Hour, 1))
 	conn, owner := h.db.Connect(h.db.URL), h.db.Owner()
 	if err := h.Store.DataKeys.Keep(ctx, h.db.Sealer.Keys().IDs()[0], h.adminEvent("DATA_KEY_ADDED", nil)); err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestDataKeyIsChanged(t *testing.T) {
 
 // TestEverySealedColumnIsKnown holds the columns of records' own keys against the schema.
 func TestEverySealedColumnIsKnown(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	parts, err := h.Store.DataKeys.Parts(ctx)
 	if err != nil {
@@ -264,7 +264,7 @@ func TestEverySealedColumnIsKnown(t *testing.T) {
 // not start, takes no such file, and says how many records need it.
 func TestDataKeyRemovedTooEarly(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	if err := h.Store.DataKeys.Keep(ctx, h.db.Sealer.Keys().IDs()[0], h.adminEvent("DATA_KEY_ADDED", nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestDataKeyRemovedTooEarly(t *testing.T) {
 // TestRewrappingIsTheOwners: the runtime role seals nothing anew, whatever it sets.
 func TestRewrappingIsTheOwners(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(another(asked))
 	if err := h.vote("ada", a, false); err != nil {
 		t.Fatal(err)
@@ -330,7 +330,7 @@ func TestRewrappingIsTheOwners(t *testing.T) {
 // TestBrokenRecordsAreLeft: what no key opens stays as it is, is named, and keeps nothing
 // else from being sealed anew.
 func TestBrokenRecordsAreLeft(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	good, bad := h.open(another(asked)), h.open(another(asked))
 	h.db.Exec(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
@@ -354,7 +354,7 @@ func TestBrokenRecordsAreLeft(t *testing.T) {
 func TestDataKeyChangedUnderLoad(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for range 30 {
 		h.open(another(asked))
 	}

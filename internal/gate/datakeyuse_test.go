@@ -11,12 +11,12 @@ import (
 	"holdpoint/internal/store"
 )
 
-// retiredHouse has a former data key that nothing is sealed with and that is found to be
+// retiredHarness has a former data key that nothing is sealed with and that is found to be
 // empty, and the keys without it.
-func retiredHouse(t *testing.T) (h *house, former string, rest *seal.Keys) {
+func retiredHarness(t *testing.T) (h *harness, former string, rest *seal.Keys) {
 	t.Helper()
 	ctx := context.Background()
-	h = newHouse(t, routing(time.Hour, 1))
+	h = newHarness(t, routing(time.Hour, 1))
 	former = h.db.Sealer.Keys().IDs()[0]
 	err := h.Store.DataKeys.Keep(ctx, former, h.adminEvent("DATA_KEY_ADDED", nil))
 	if err != nil {
@@ -35,7 +35,7 @@ func retiredHouse(t *testing.T) (h *house, former string, rest *seal.Keys) {
 }
 
 // isEmpty says whether a data key is known to be empty.
-func (h *house) isEmpty(id string) bool {
+func (h *harness) isEmpty(id string) bool {
 	h.t.Helper()
 	known, err := h.Store.DataKeys.List(context.Background())
 	if err != nil {
@@ -48,7 +48,7 @@ func (h *house) isEmpty(id string) bool {
 // refuses one that was found to be empty until a program has it seal again.
 func TestCommandsSealWithNoRetiredKey(t *testing.T) {
 	ctx := context.Background()
-	h, former, rest := retiredHouse(t)
+	h, former, rest := retiredHarness(t)
 	owner, e := h.db.Owner(), h.adminEvent("DATA_KEY_ADDED", nil)
 	if err := owner.DataKeys.Use(ctx, former, e); !errors.Is(err, store.ErrRetired) || !h.isEmpty(former) {
 		t.Errorf("a retired key is used: %v", err)
@@ -78,7 +78,7 @@ func TestCommandsSealWithNoRetiredKey(t *testing.T) {
 func TestKeyUsedWhileCounted(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	h, former, _ := retiredHouse(t)
+	h, former, _ := retiredHarness(t)
 	h.db.Exec(`UPDATE data_keys SET emptied_at = NULL`)
 	owner, other := h.db.Owner(), h.db.Connect(h.db.URL)
 	tx, err := other.Begin(ctx)
@@ -116,7 +116,7 @@ func TestKeyUsedWhileCounted(t *testing.T) {
 func TestCountOutlastsTheTimeout(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	h, former, rest := retiredHouse(t)
+	h, former, rest := retiredHarness(t)
 	h.open(another(asked))
 	// Some process had the former file once more.
 	if err := h.Store.DataKeys.Keep(ctx, former, h.adminEvent("DATA_KEY_ADDED", nil)); err != nil {
@@ -145,7 +145,7 @@ func TestCountOutlastsTheTimeout(t *testing.T) {
 // not read, which would keep all of them from starting.
 func TestTimesOfKeysCanBeRead(t *testing.T) {
 	ctx := context.Background()
-	h, _, _ := retiredHouse(t)
+	h, _, _ := retiredHarness(t)
 	h.db.Exec(`INSERT INTO signing_keys (kid, public, mac) VALUES (repeat('x', 43), decode(repeat('00', 32), 'hex'), decode(repeat('00', 32), 'hex'))`)
 	conn := h.db.Connect(h.db.RuntimeURL)
 	for _, set := range []string{"data_keys SET sealed_at", "signing_keys SET published_at", "signing_keys SET seen_at"} {

@@ -18,7 +18,7 @@ import (
 )
 
 // again reads a person as they stand now, as a session would.
-func (h *house) again(who string) {
+func (h *harness) again(who string) {
 	h.t.Helper()
 	p, err := h.Store.People.Get(context.Background(), h.people[who].ID)
 	if err != nil {
@@ -28,13 +28,13 @@ func (h *house) again(who string) {
 }
 
 // give replaces somebody's roles.
-func (h *house) give(who string, roles ...string) {
+func (h *harness) give(who string, roles ...string) {
 	h.t.Helper()
 	h.db.Exec(`UPDATE people SET roles = $2 WHERE id = $1`, h.people[who].ID, append([]string{}, roles...))
 	h.again(who)
 }
 
-func (h *house) delegate(who, deputy string) store.Delegation {
+func (h *harness) delegate(who, deputy string) store.Delegation {
 	h.t.Helper()
 	d, err := h.Delegations.Create(context.Background(), admin.DelegateRequest{
 		By: h.people[who], DeputyID: h.people[deputy].ID, Until: time.Now().Add(time.Hour), Reason: "on the train", Channel: "console",
@@ -45,7 +45,7 @@ func (h *house) delegate(who, deputy string) store.Delegation {
 	return d
 }
 
-func (h *house) inbox(who string) (ids []string) {
+func (h *harness) inbox(who string) (ids []string) {
 	h.t.Helper()
 	page, err := h.Queries.Inbox(context.Background(), h.people[who], gate.InboxSearch{})
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *house) inbox(who string) (ids []string) {
 	return ids
 }
 
-func (h *house) history(who string) (ids []string) {
+func (h *harness) history(who string) (ids []string) {
 	h.t.Helper()
 	page, err := h.Histories.History(context.Background(), h.people[who], gate.HistorySearch{Limit: 100, Counts: true})
 	if err != nil {
@@ -77,7 +77,7 @@ func (h *house) history(who string) (ids []string) {
 
 // sees says whether the person sees the pending and the ended approval in every
 // way in which one can; the ways have to agree.
-func (h *house) sees(who string, pending, ended approval.Approval) bool {
+func (h *harness) sees(who string, pending, ended approval.Approval) bool {
 	h.t.Helper()
 	ctx := context.Background()
 	_, card := h.Queries.Card(ctx, h.people[who], pending.ID, gate.Unrecorded)
@@ -92,13 +92,13 @@ func (h *house) sees(who string, pending, ended approval.Approval) bool {
 	return ways[0]
 }
 
-func (h *house) given(a approval.Approval) int {
+func (h *harness) given(a approval.Approval) int {
 	h.t.Helper()
 	return h.get(a.ID).Approval.State.Requirements[0].Given
 }
 
 func TestDeputySeesWhileInForce(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	ended, pending := h.open(deferred), h.open(deferred)
 	if err := h.vote("ben", ended, true); err != nil {
@@ -145,7 +145,7 @@ func TestDeputySeesWhileInForce(t *testing.T) {
 
 // A deputy gets a say, not what somebody sees for another reason.
 func TestDeputyOfTheRequestingSide(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ended, pending := h.open(deferred), h.open(deferred)
 	if err := h.vote("ben", ended, true); err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestDeputyOfTheRequestingSide(t *testing.T) {
 func TestDeputyAfterANo(t *testing.T) {
 	two := routing(time.Hour, 2)
 	two.Default.Deny = 2
-	h := newHouse(t, two)
+	h := newHarness(t, two)
 	h.give("cleo")
 	h.delegate("ada", "stranger")
 	h.delegate("ada", "cleo")
@@ -204,7 +204,7 @@ func TestDeputyAfterANo(t *testing.T) {
 }
 
 func TestDelegationLoop(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	h.give("ben")
 	h.delegate("ada", "ben")
 	h.delegate("ben", "ada")
@@ -236,7 +236,7 @@ func TestDelegationLoop(t *testing.T) {
 }
 
 func TestDeputyAndDelegatorNeverBoth(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	h.delegate("ada", "stranger")
 	for _, order := range [][2]string{{"ada", "stranger"}, {"stranger", "ada"}, {"ada2", "stranger"}, {"stranger", "ada2"}} {
 		a := h.open(deferred)
@@ -278,7 +278,7 @@ func TestDeputyAndDelegatorNeverBoth(t *testing.T) {
 }
 
 func TestDelegationChain(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	line := []string{"ada", "ben", "cleo", "dina", "emil"}
 	for i, who := range line[1:] {
 		h.give(who)
@@ -320,7 +320,7 @@ func TestDelegationChain(t *testing.T) {
 }
 
 func TestDelegationRevokedBetweenPageAndVote(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	for _, by := range []string{"ada", "stranger"} {
 		a, d := h.open(deferred), h.delegate("ada", "stranger")
@@ -343,7 +343,7 @@ func TestDelegationRevokedBetweenPageAndVote(t *testing.T) {
 }
 
 func TestDeputyDecidesWhatTakesAHuman(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	h.give("dina")
 	h.delegate("ada", "dina")
 	a := *h.check(params("deploy", "")).Approval
@@ -364,7 +364,7 @@ func TestDeputyDecidesWhatTakesAHuman(t *testing.T) {
 }
 
 func TestRoleLostByTheDelegator(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	h.delegate("ada", "stranger")
 	a := h.open(deferred)
 	if err := h.vote("stranger", a, true); err != nil {
@@ -393,7 +393,7 @@ func TestRoleLostByTheDelegator(t *testing.T) {
 // What a person has handed on is void when their account is disabled, and stays so: whoever was in it may
 // have said it.
 func TestVoidDelegationStaysVoid(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	ctx := context.Background()
 	h.delegate("ada", "stranger")
 	a := h.open(deferred)
@@ -425,7 +425,7 @@ func TestVoidDelegationStaysVoid(t *testing.T) {
 }
 
 // pokedAt reports whether the approval is in the outbox.
-func (h *house) pokedAt(id string) (there bool) {
+func (h *harness) pokedAt(id string) (there bool) {
 	h.t.Helper()
 	conn := h.db.Connect(h.db.URL)
 	if err := conn.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM outbox WHERE approval_id = $1)`, id).Scan(&there); err != nil {
@@ -435,7 +435,7 @@ func (h *house) pokedAt(id string) (there bool) {
 }
 
 func TestWhoMayDelegateToWhom(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	h.give("emil", access.AdminRole)
 	h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
@@ -557,7 +557,7 @@ func TestWhoMayDelegateToWhom(t *testing.T) {
 func TestSuggestedReviewers(t *testing.T) {
 	r := routing(time.Hour, 1)
 	r.Default.Suggested = []string{"Ben@example.com", "nobody@example.com", "dina@example.com", "stranger@example.com"}
-	h := newHouse(t, r)
+	h := newHarness(t, r)
 	h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
 	a := h.open(deferred)
 	card, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Unrecorded)

@@ -14,7 +14,7 @@ import (
 // Idempotency-Key, as every client does: the answer is the denial, and it is the
 // one that is kept.
 func TestDeniedBeforeIsKept(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	denied := h.open(deferred)
 	if err := h.vote("ada", denied, false); err != nil {
 		t.Fatal(err)

@@ -286,7 +286,7 @@ func TestShippedPoliciesCannotBeGotRound(t *testing.T) {
 // The answer to an event tells what the registered category has found, and the
 // contract asks once, whatever it was judged as.
 func TestRegisteredCategoryIsInTheAnswer(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	if err := h.Registry.RegisterTool(t.Context(), operator, registry.Tool{Name: "update_note", Category: "write", SideEffects: true}, nil); err != nil {
 		t.Fatal(err)
 	}

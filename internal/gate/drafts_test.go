@@ -16,7 +16,7 @@ import (
 // TestDraftsAreKept: what somebody writes is theirs alone, sealed, and there until it is
 // sent or nobody can send it any more.
 func TestDraftsAreKept(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	conn := h.db.Connect(h.db.URL)
 	rows := func(where string) (n int) {
@@ -103,7 +103,7 @@ func TestDraftsAreKept(t *testing.T) {
 // TestDraftsOfWhatComesAfter: what somebody writes about a call that ended is kept while
 // it can be sent.
 func TestDraftsOfWhatComesAfter(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(payment(1))
 	if err := h.vote("ada", a, true); err != nil {

@@ -20,11 +20,11 @@ import (
 
 // intruder is somebody who holds the runtime role of Postgres.
 type intruder struct {
-	*house
+	*harness
 	exec func(sql string, args ...any)
 }
 
-func (h *house) intruder() intruder {
+func (h *harness) intruder() intruder {
 	conn := h.db.Connect(h.db.RuntimeURL)
 	return intruder{h, func(sql string, args ...any) {
 		h.t.Helper()
@@ -59,7 +59,7 @@ func (i intruder) appends(e engine.Event) {
 }
 
 // alarms are the facts of which the log says that no event tells of them.
-func (h *house) alarms(id string) (seqs []int64) {
+func (h *harness) alarms(id string) (seqs []int64) {
 	h.t.Helper()
 	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: id, Type: string(engine.Refusal)}, 1000)
 	if err != nil {
@@ -77,13 +77,13 @@ func (h *house) alarms(id string) (seqs []int64) {
 	return seqs
 }
 
-func (h *house) yes(who string) approval.Fact {
+func (h *harness) yes(who string) approval.Fact {
 	return approval.Fact{Kind: approval.Vote, Yes: true, Actor: engine.Actor{Kind: engine.HumanActor, ID: h.people[who].ID, Channel: "console"}}
 }
 
 // A fact that somebody writes into the table settles nothing, and is told of once.
 func TestFactWithoutEvent(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	var lines bytes.Buffer
 	h.settler.Logger = slog.New(slog.NewTextHandler(&lines, nil))
 	a := h.open(deferred)
@@ -121,7 +121,7 @@ func TestFactWithoutEvent(t *testing.T) {
 
 // However many facts somebody writes, the log does not fill with them.
 func TestAlarmsAreBounded(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(deferred)
 	h.intruder().exec(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment)
 		SELECT $1, 'vote', 'human', 'usr_' || n, 'api', true, '', '' FROM generate_series(1, 100) n`, a.ID)
@@ -136,7 +136,7 @@ func TestAlarmsAreBounded(t *testing.T) {
 // Who holds the runtime role, and not the data key, casts no vote: not with the very
 // event that the gate would append, nor by writing a true one again.
 func TestFactWithForgedEvent(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	a, i := h.open(deferred), h.intruder()
 	tells := func(f approval.Fact) {
 		e := gate.ApprovalEvent(h.db.Sealer, engine.Voted, a.Decision.Outcome, a, f.Actor, "")
@@ -179,7 +179,7 @@ func TestFactWithForgedEvent(t *testing.T) {
 
 // What was said once is not said again by writing it again: more time, say.
 func TestFactWrittenAgain(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	a, i := h.open(deferred), h.intruder()
 	for range 2 {
 		if _, err := h.Contributions.Comment(t.Context(), h.says("ada", a.ID, "the same words"), nil); err != nil {
@@ -203,7 +203,7 @@ func TestFactWrittenAgain(t *testing.T) {
 // What an approval asks for is held against its events, too: somebody who lets the
 // requesting side vote by changing rows gets no token.
 func TestWeakenedApproval(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a, i := h.open(deferred), h.intruder()
 	i.writes(a, approval.Fact{Kind: approval.Reopen, Actor: engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engine"}})
 	i.exec(`UPDATE approvals SET excluded = '{}', edition = 2 WHERE id = $1`, a.ID)
@@ -224,7 +224,7 @@ func TestWeakenedApproval(t *testing.T) {
 
 // Who writes the end of an approval and its token past settlement gets no permission.
 func TestForgedToken(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	i, forged, approved := h.intruder(), h.open(deferred), h.open(another(deferred))
 	if err := h.vote("ada", approved, true); err != nil {
 		t.Fatal(err)

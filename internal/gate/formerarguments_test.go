@@ -14,7 +14,7 @@ import (
 // TestFormerArguments: whoever decides an edited call is shown what it was before the
 // last edit, and what the agent asked for; nothing of that outlives an erasure.
 func TestFormerArguments(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(deferred)
 	asked := string(h.card("cleo", a.ID).Arguments)
 	if c := h.card("cleo", a.ID); c.Former != nil || c.First != nil {

@@ -35,9 +35,9 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// house is a gate on a database of its own, with people and an agent. Settling
+// harness is a gate on a database of its own, with people and an agent. Settling
 // is called by the test, as the workflow would.
-type house struct {
+type harness struct {
 	*gate.Gate
 	*admin.Admin
 	Log     *auditlog.Log
@@ -68,7 +68,7 @@ func allowing(t testing.TB) *policy.Bundle {
 }
 
 // judgeBy makes the gate judge by these rules and what is registered now.
-func (h *house) judgeBy(r gate.Rules) {
+func (h *harness) judgeBy(r gate.Rules) {
 	h.t.Helper()
 	known, err := h.Store.Registry.Snapshot(context.Background())
 	if err != nil {
@@ -91,15 +91,15 @@ func routing(expires time.Duration, needed int) approval.Routing {
 	return approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: needed, ExpiresIn: engine.Duration(expires)}}
 }
 
-func newHouse(t testing.TB, r approval.Routing) *house {
+func newHarness(t testing.TB, r approval.Routing) *harness {
 	t.Helper()
-	return houseOn(t, storetest.New(t), r)
+	return harnessOn(t, storetest.New(t), r)
 }
 
-// houseOn is a house on a database that the test has made.
-func houseOn(t testing.TB, db *storetest.Database, r approval.Routing) *house {
+// harnessOn is a harness on a database that the test has made.
+func harnessOn(t testing.TB, db *storetest.Database, r approval.Routing) *harness {
 	t.Helper()
-	h := &house{t: t, db: db, people: map[string]engine.Person{}}
+	h := &harness{t: t, db: db, people: map[string]engine.Person{}}
 	s, sealer := h.db.Runtime(), h.db.Sealer
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
@@ -129,7 +129,7 @@ func houseOn(t testing.TB, db *storetest.Database, r approval.Routing) *house {
 
 // checkWaiting: whatever a test did, what inboxes read says of each approval what the
 // approval says, and has none too many.
-func (h *house) checkWaiting() {
+func (h *harness) checkWaiting() {
 	var wrong []string
 	if err := h.db.Connect(h.db.URL).QueryRow(context.Background(), `WITH
 		held AS (SELECT id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id, words FROM waiting_calls),
@@ -140,7 +140,7 @@ func (h *house) checkWaiting() {
 	}
 }
 
-func (h *house) populate() {
+func (h *harness) populate() {
 	for _, name := range []string{"ada", "ben", "cleo", "dina", "emil", "owner", "stranger"} {
 		roles := []string{"reviewer"}
 		if name == "stranger" {
@@ -174,7 +174,7 @@ const (
 )
 
 // open opens an approval of its own for the call, whatever waits already.
-func (h *house) open(doc string) approval.Approval {
+func (h *harness) open(doc string) approval.Approval {
 	h.t.Helper()
 	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(h.t, doc), gate.Request{Separate: true}, nil)
 	if err != nil || checked.Approval == nil {
@@ -189,7 +189,7 @@ func another(doc string) string {
 	return strings.Replace(doc, `"proposed_arguments":{`, `"proposed_arguments":{"another":"`+uuid.NewString()+`",`, 1)
 }
 
-func (h *house) vote(who string, a approval.Approval, approve bool) error {
+func (h *harness) vote(who string, a approval.Approval, approve bool) error {
 	person := h.people[who]
 	if person.VerifiedBy == "" {
 		person.VerifiedBy, person.VerifiedAt = "totp", time.Now()
@@ -202,7 +202,7 @@ func (h *house) vote(who string, a approval.Approval, approve bool) error {
 	return err
 }
 
-func (h *house) settle(id string) gate.Settlement {
+func (h *harness) settle(id string) gate.Settlement {
 	h.t.Helper()
 	r, err := h.settler.Settle(context.Background(), id)
 	if err != nil {
@@ -211,7 +211,7 @@ func (h *house) settle(id string) gate.Settlement {
 	return r
 }
 
-func (h *house) get(id string) gate.View {
+func (h *harness) get(id string) gate.View {
 	h.t.Helper()
 	v, err := h.Queries.ForAgent(context.Background(), h.agent, id)
 	if err != nil {
@@ -220,7 +220,7 @@ func (h *house) get(id string) gate.View {
 	return v
 }
 
-func (h *house) redeem(p access.Principal, raw, tool, arguments string) error {
+func (h *harness) redeem(p access.Principal, raw, tool, arguments string) error {
 	_, err := h.Redeem(context.Background(), p, gate.RedeemRequest{Token: raw, Tool: tool, Arguments: parse(h.t, arguments)}, nil)
 	return err
 }
@@ -238,12 +238,12 @@ func code(err error) string {
 }
 
 // Events lists what was appended, whether it has its place in the log or not.
-func (h *house) Events(ctx context.Context, f store.EventFilter, limit int) ([]engine.Event, error) {
+func (h *harness) Events(ctx context.Context, f store.EventFilter, limit int) ([]engine.Event, error) {
 	f.Limit = limit
 	return h.Store.Events.List(ctx, f)
 }
 
-func (h *house) events(id string, kind engine.EventType) (n int) {
+func (h *harness) events(id string, kind engine.EventType) (n int) {
 	h.t.Helper()
 	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: id}, 1000)
 	if err != nil {
@@ -258,7 +258,7 @@ func (h *house) events(id string, kind engine.EventType) (n int) {
 }
 
 func TestDecidedAtOnceIsOneEvent(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for doc, want := range map[string]engine.Route{harmless: engine.Accept, refused: engine.Refuse, `{"tool_name":7}`: engine.Refuse} {
 		checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, doc), gate.Request{ID: "req-1"}, nil)
 		if err != nil || checked.Route != want || checked.Approval != nil {
@@ -272,7 +272,7 @@ func TestDecidedAtOnceIsOneEvent(t *testing.T) {
 }
 
 func TestApproveRedeemReport(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	a := h.open(deferred)
 	if got := h.get(a.ID); got.Token != "" || got.Approval.Status != approval.Pending {
 		t.Fatalf("fresh: %+v", got)
@@ -331,7 +331,7 @@ func TestApproveRedeemReport(t *testing.T) {
 }
 
 func TestAnswersAreTheRuntimesAlone(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(asked)
 	for _, step := range []struct {
 		p    access.Principal
@@ -362,7 +362,7 @@ func TestAnswersAreTheRuntimesAlone(t *testing.T) {
 }
 
 func TestCapIsTheCredentials(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	claims := `{"tool_name":"send_email","tool_category":"write","authorization_state":"confirmed","evidence_refs":["x:1"],"risk_domain":"customer_support","proposed_arguments":{"to":"a"},"recommended_route":"accept"}`
 	for p, want := range map[*access.Principal]engine.Route{&h.agent: engine.Ask, &h.runtime: engine.Accept} {
 		checked, err := h.PreToolCheck(context.Background(), *p, parse(t, claims), gate.Request{}, nil)
@@ -425,7 +425,7 @@ func TestWhatWaitsCanBeApproved(t *testing.T) {
 
 // A rule that is new since the approval opened is not overridden by it.
 func TestApprovalIsNotTheLastWord(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(deferred)
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
@@ -443,7 +443,7 @@ func TestApprovalIsNotTheLastWord(t *testing.T) {
 
 // What cannot be judged again is over all the same, and it is a no.
 func TestWhatCannotBeJudgedAgainIsDenied(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(deferred)
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
@@ -479,7 +479,7 @@ func (s stricter) Recheck(a approval.Approval, doc []byte, now time.Time) (engin
 }
 
 func TestPendingIsBounded(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.MaxPending = 2
 	h.open(deferred)
 	h.open(deferred)
@@ -494,7 +494,7 @@ func TestPendingIsBounded(t *testing.T) {
 }
 
 func TestLongArgumentsMustHaveBeenShown(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.LongArguments = 20
 	a := h.open(deferred)
 	ctx := context.Background()
@@ -524,7 +524,7 @@ func TestLongArgumentsMustHaveBeenShown(t *testing.T) {
 
 // A vote of somebody who is disabled before the quorum is complete does not count.
 func TestDisabledBetweenVoteAndQuorum(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	a := h.open(deferred)
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
@@ -552,7 +552,7 @@ func TestDisabledBetweenVoteAndQuorum(t *testing.T) {
 // document spells the person.
 // Who claims more authority does not get fewer people to convince.
 func TestClaimsDoNotLowerTheQuorum(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	for _, doc := range []string{deferred, asked} {
 		a := h.open(doc)
 		if _, err := h.Contributions.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {

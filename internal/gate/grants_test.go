@@ -22,10 +22,10 @@ import (
 	"holdpoint/internal/store"
 )
 
-// grantingHouse is a house in which grants vote.
-func grantingHouse(t testing.TB, r approval.Routing) *house {
+// grantingHarness is a harness in which grants vote.
+func grantingHarness(t testing.TB, r approval.Routing) *harness {
 	t.Helper()
-	h := newHouse(t, r)
+	h := newHarness(t, r)
 	return h
 }
 
@@ -44,7 +44,7 @@ func upTo(amount float64) grant.Pattern {
 }
 
 // proved is a person who has just proved who they are.
-func (h *house) proved(who string) engine.Person {
+func (h *harness) proved(who string) engine.Person {
 	h.t.Helper()
 	p, err := h.Store.People.Get(context.Background(), h.people[who].ID)
 	if err != nil {
@@ -58,14 +58,14 @@ func (h *house) proved(who string) engine.Person {
 	return p
 }
 
-func (h *house) wish(who string, a approval.Approval, p grant.Pattern, uses int) gate.GrantRequest {
+func (h *harness) wish(who string, a approval.Approval, p grant.Pattern, uses int) gate.GrantRequest {
 	return gate.GrantRequest{
 		Contribution: gate.Contribution{Person: h.proved(who), ApprovalID: a.ID, Comment: "small payments to our landlord", Channel: "console"},
 		Pattern:      p, Digest: a.Call.Digest, For: time.Hour, Uses: uses,
 	}
 }
 
-func (h *house) grant(who string, a approval.Approval, p grant.Pattern, uses int) gate.Grant {
+func (h *harness) grant(who string, a approval.Approval, p grant.Pattern, uses int) gate.Grant {
 	h.t.Helper()
 	made, err := h.Grants.Save(context.Background(), h.wish(who, a, p, uses))
 	if err != nil {
@@ -75,21 +75,21 @@ func (h *house) grant(who string, a approval.Approval, p grant.Pattern, uses int
 }
 
 // decided opens a call and settles it once.
-func (h *house) decided(doc string) approval.Approval {
+func (h *harness) decided(doc string) approval.Approval {
 	h.t.Helper()
 	id := h.open(doc).ID
 	h.settle(id)
 	return h.get(id).Approval
 }
 
-func (h *house) want(what string, a approval.Approval, want approval.Status) {
+func (h *harness) want(what string, a approval.Approval, want approval.Status) {
 	h.t.Helper()
 	if a.Status != want {
 		h.t.Errorf("%s: %s, want %s", what, a.Status, want)
 	}
 }
 
-func (h *house) uses(id string) int {
+func (h *harness) uses(id string) int {
 	h.t.Helper()
 	g, _, err := h.Store.Grants.Get(context.Background(), id)
 	if err != nil {
@@ -99,7 +99,7 @@ func (h *house) uses(id string) int {
 }
 
 func TestGrantVotesTenTimes(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 1))
+	h := grantingHarness(t, routing(time.Hour, 1))
 	seen := h.open(payment(50))
 	g := h.grant("ada", seen, upTo(100), 10)
 	if h.settle(seen.ID).Over {
@@ -125,7 +125,7 @@ func TestGrantVotesTenTimes(t *testing.T) {
 }
 
 func TestGrantIsForItsAgentToolAndEnvironment(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 1))
+	h := grantingHarness(t, routing(time.Hour, 1))
 	h.grant("ada", h.open(payment(50)), upTo(100), 10)
 	h.want("another tool", h.decided(strings.Replace(payment(5), `"pay"`, `"pay2"`, 1)), approval.Pending)
 	other, err := h.PreToolCheck(context.Background(), access.Principal{KeyID: "k", AgentID: "other-bot", Kind: access.AgentKey, MaxState: "authenticated"}, parse(t, payment(5)), gate.Request{}, nil)
@@ -147,7 +147,7 @@ func TestGrantIsForItsAgentToolAndEnvironment(t *testing.T) {
 // TestGrantIsForWhereTheCallRuns: a call that says that it runs somewhere else than the one
 // that somebody saw, which the card would have told in red, is no call like it.
 func TestGrantIsForWhereTheCallRuns(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 1))
+	h := grantingHarness(t, routing(time.Hour, 1))
 	at := func(names string) string {
 		return strings.Replace(payment(5), `"amount":5,`, `"amount":5,`+names+`,`, 1)
 	}
@@ -188,7 +188,7 @@ func TestGrantIsForWhereTheCallRuns(t *testing.T) {
 }
 
 func TestGrantEnds(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 1))
+	h := grantingHarness(t, routing(time.Hour, 1))
 	g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
 	by := access.PersonAdministers(h.people["ben"], "console", "req")
 	if got := code(h.Grants.Revoke(context.Background(), h.people["stranger"], g.ID, by, nil)); got != "not_found" {
@@ -229,7 +229,7 @@ func TestGrantEnds(t *testing.T) {
 }
 
 func TestGrantsAtOnce(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 2))
+	h := grantingHarness(t, routing(time.Hour, 2))
 	seen := h.open(payment(50))
 	// Everybody takes both, and one of them runs out.
 	scarce, plenty := h.grant("ada", seen, upTo(100), 10), h.grant("ben", seen, upTo(100), 1000)
@@ -258,7 +258,7 @@ func TestGrantsAtOnce(t *testing.T) {
 }
 
 func TestGrantsAndQuorum(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 2))
+	h := grantingHarness(t, routing(time.Hour, 2))
 	seen := h.open(payment(50))
 	first := h.grant("ada", seen, upTo(100), 10)
 	h.grant("ada2", seen, upTo(100), 10) // the same human being
@@ -287,7 +287,7 @@ func TestGrantsAndQuorum(t *testing.T) {
 
 func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 	r := routing(time.Hour, 1)
-	h := grantingHouse(t, r)
+	h := grantingHarness(t, r)
 	g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
 	a := h.open(payment(1))
 	h.db.Exec(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
@@ -349,22 +349,22 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 
 // A grant is worth no more than its maker is when it is used.
 func TestGrantIsItsMakersVote(t *testing.T) {
-	for name, change := range map[string]func(h *house){
-		"disabled": func(h *house) {
+	for name, change := range map[string]func(h *harness){
+		"disabled": func(h *harness) {
 			h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["ada"].ID)
 		},
-		"role lost": func(h *house) {
+		"role lost": func(h *harness) {
 			h.db.Exec(`UPDATE people SET roles = '{other}' WHERE id = $1`, h.people["ada"].ID)
 		},
-		"owner of the agent": func(h *house) {
+		"owner of the agent": func(h *harness) {
 			h.db.Exec(`UPDATE agents SET owner_id = $1 WHERE id = 'bot'`, h.people["ada"].ID)
 		},
-		"twin owns the agent": func(h *house) {
+		"twin owns the agent": func(h *harness) {
 			h.db.Exec(`UPDATE agents SET owner_id = $1 WHERE id = 'bot'`, h.people["ada2"].ID)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := grantingHouse(t, routing(time.Hour, 1))
+			h := grantingHarness(t, routing(time.Hour, 1))
 			g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
 			h.want("before", h.decided(payment(1)), approval.Approved)
 			change(h)
@@ -377,7 +377,7 @@ func TestGrantIsItsMakersVote(t *testing.T) {
 }
 
 func TestGrantAndEditions(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 2))
+	h := grantingHarness(t, routing(time.Hour, 2))
 	seen := h.open(payment(50))
 	g := h.grant("ada", seen, upTo(100), 10)
 	edit := func(a approval.Approval, amount int) approval.Approval {
@@ -413,7 +413,7 @@ func TestGrantAndEditions(t *testing.T) {
 }
 
 func TestWhoMayGrant(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 1))
+	h := grantingHarness(t, routing(time.Hour, 1))
 	a := h.open(payment(50))
 	long := `{"amount":50,"to":"canary-argument","memo":"` + strings.Repeat("x", 5000) + `"}`
 	unseen := h.open(strings.Replace(deferred, args, long, 1))
@@ -456,7 +456,7 @@ func TestWhoMayGrant(t *testing.T) {
 }
 
 func TestPastDenialsAreAcknowledged(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 1))
+	h := grantingHarness(t, routing(time.Hour, 1))
 	end := func(amount int, approve bool) approval.Approval {
 		t.Helper()
 		a := h.open(payment(amount))
@@ -509,7 +509,7 @@ func TestPastDenialsAreAcknowledged(t *testing.T) {
 
 // What calls have to be like is sealed, and nowhere else.
 func TestGrantsTellNoArguments(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 1))
+	h := grantingHarness(t, routing(time.Hour, 1))
 	denied := h.open(payment(20))
 	if err := h.vote("ben", denied, false); err != nil {
 		t.Fatal(err)

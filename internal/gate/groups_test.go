@@ -13,7 +13,7 @@ import (
 // many payees, and how many name one for the first time; a call that cannot be read is not
 // counted, and rows of one call are told nothing.
 func TestGroups(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	pay := func(amount, to string) string {
 		return callOf("pay", fmt.Sprintf(`{"amount":%q,"currency":"EUR","to":%q}`, amount, to))
 	}

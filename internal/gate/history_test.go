@@ -18,7 +18,7 @@ import (
 )
 
 // exports are the events of exports, by code, the first one first.
-func (h *house) exports() (codes []string, last engine.Event) {
+func (h *harness) exports() (codes []string, last engine.Event) {
 	h.t.Helper()
 	events, err := h.Events(context.Background(), store.EventFilter{Type: string(engine.Exported)}, 100)
 	if err != nil {
@@ -34,7 +34,7 @@ func (h *house) exports() (codes []string, last engine.Event) {
 // record, and that breaks off where it is told to.
 type recordedFirst struct {
 	bytes.Buffer
-	h      *house
+	h      *harness
 	broken error
 	codes  string
 }
@@ -53,7 +53,7 @@ func (f *recordedFirst) Write(data []byte) (int, error) {
 // TestExportHistory: what a search finds is a file that no spreadsheet computes, without
 // arguments, and on record before its first byte.
 func TestExportHistory(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	h.people["formula"] = h.db.Person(engine.Person{Email: "formula@example.com", Name: "=2+3", Roles: []string{"reviewer"}})
 	h.people["aude"] = h.db.Person(engine.Person{Email: "aude@example.com", Name: "Aude", Roles: []string{access.AuditorRole}})

@@ -14,7 +14,7 @@ import (
 )
 
 func TestRepeatedRequestsAreOne(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	once := func(key, request string) *access.Once[gate.Checked] {
 		return &access.Once[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: key, Hash: []byte(request)}, Render: func(result gate.Checked, err error) access.Reply {
 			body, _ := json.Marshal(fmt.Sprintf("%+v %v", result, err))
@@ -65,7 +65,7 @@ func TestRepeatedRequestsAreOne(t *testing.T) {
 }
 
 func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	render := func(gate.Checked, error) access.Reply { return access.Reply{Status: 200, Body: []byte("x")} }
 	eachRound(60, func(i int) {
@@ -94,7 +94,7 @@ func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
 }
 
 func TestAForgottenKeyIsNew(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	ids := map[string]bool{}
 	for range 2 {

@@ -16,7 +16,7 @@ import (
 )
 
 // propose proposes a call that waits, and says whether it waited already.
-func (h *house) propose(p access.Principal, doc string, r gate.Request) (approval.Approval, bool) {
+func (h *harness) propose(p access.Principal, doc string, r gate.Request) (approval.Approval, bool) {
 	h.t.Helper()
 	checked, err := h.PreToolCheck(context.Background(), p, parse(h.t, doc), r, nil)
 	if err != nil || checked.Approval == nil {
@@ -26,7 +26,7 @@ func (h *house) propose(p access.Principal, doc string, r gate.Request) (approva
 }
 
 func TestTheSameCallJoins(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	ctx := context.Background()
 	first, joined := h.propose(h.agent, deferred, gate.Request{ID: "one"})
 	if joined {
@@ -89,7 +89,7 @@ func TestTheSameCallJoins(t *testing.T) {
 // Of many at once one opens the approval, and the others join it, from whichever
 // process they come.
 func TestOneApprovalForManyAtOnce(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	elsewhere, err := gate.New(gate.Config{Store: h.db.Runtime(), Sealer: h.db.Sealer, Judge: h.judge.Load, Ring: h.Ring, Issuer: "urn:test", MaxPending: 5000})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestOneApprovalForManyAtOnce(t *testing.T) {
 
 // An agent that has as many waiting as it may proposes one of them again.
 func TestJoiningNeedsNoRoom(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.MaxPending = 2
 	ctx := context.Background()
 	first, _ := h.propose(h.agent, deferred, gate.Request{})

@@ -19,7 +19,7 @@ import (
 var operator = access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "operator", Channel: "cli"}}
 
 func TestKillSwitch(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	ctx := context.Background()
 	waiting, decided, approved := *h.check(params("pay", "")).Approval, *h.check(params("pay", "")).Approval, *h.check(params("pay", "")).Approval
 	for _, a := range []approval.Approval{decided, approved} {
@@ -81,7 +81,7 @@ func TestKillSwitch(t *testing.T) {
 
 // An answer from before the switch is no permission after it.
 func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	ctx := context.Background()
 	canary := access.Reply{Status: 200, Body: []byte("canary-reply")}
 	var kept *access.Replay
@@ -146,7 +146,7 @@ func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 
 // A repetition costs a limit nothing.
 func TestRepetitionsDoNotCount(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	if err := h.Registry.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 1, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestRepetitionsDoNotCount(t *testing.T) {
 // A process that has not heard of the switch grants nothing all the same: the
 // database itself refuses the grant.
 func TestKillSwitchReachesAGateThatHasNotHeard(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	deaf := h.judge.Load()
 	if err := h.Registry.ThrowKillSwitch(context.Background(), operator, "bot", "", nil); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestKillSwitchReachesAGateThatHasNotHeard(t *testing.T) {
 // Nothing is granted once a switch was acknowledged, however many calls are
 // under way when it is thrown.
 func TestNothingIsGrantedAfterTheSwitch(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	deaf := h.judge.Load()
 	h.Judge = func() *gate.Judge { return deaf }
 	for range 20 {
@@ -240,7 +240,7 @@ func TestNothingIsGrantedAfterTheSwitch(t *testing.T) {
 
 // While nobody can tell whether a switch is on, everything is refused.
 func TestUnreadableKillSwitchRefuses(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	h.db.Exec(`ALTER TABLE kill_switches RENAME TO hidden`)
 	_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), gate.Request{}, nil)
 	if !access.IsUnavailable(err) {
@@ -256,7 +256,7 @@ func TestUnreadableKillSwitchRefuses(t *testing.T) {
 }
 
 func TestRateLimits(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	ctx := context.Background()
 	minute := engine.Duration(time.Minute)
 	limit := func(l registry.Limits) {
@@ -309,7 +309,7 @@ func TestRateLimits(t *testing.T) {
 // However many calls come at once, through however many gates, no more than the
 // limit are let through.
 func TestRateLimitIsExact(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	if err := h.Registry.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 7, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestRateLimitIsExact(t *testing.T) {
 
 // A veto that fails or panics lets nothing through.
 func TestFailingVetoRefuses(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	if err := h.Registry.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 9, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestFailingVetoRefuses(t *testing.T) {
 
 // The kill switch is asked first: what it stops counts for no limit.
 func TestKillSwitchComesBeforeTheLimiter(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	ctx := context.Background()
 	if err := h.Registry.PutSettings(ctx, operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 1, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 // the same order, and each word that a row has is explained.
 func TestListsHaveTheirColumns(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	denied := h.open(asked)
 	if err := h.vote("ada", denied, false); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestListsHaveTheirColumns(t *testing.T) {
 // the log names them by id alone.
 func TestListsOfOnePerson(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	denied := h.open(asked)
 	if err := h.vote("ada", denied, false); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestListsOfOnePerson(t *testing.T) {
 
 func TestListRefusals(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	long := report.ListQuery{Since: h.now().AddDate(-2, 0, 0), Until: h.now()}
 	for _, c := range []struct {
 		name, want string
@@ -189,7 +189,7 @@ func TestListRefusals(t *testing.T) {
 // page has, and it is on record before its first byte.
 func TestExportList(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	person := h.db.Person(engine.Person{Email: "formula@example.com", Name: "=2+3", Roles: []string{}})
 	const joined = report.MaxListPage + 7
 	joins := func(n int, actor string) error {

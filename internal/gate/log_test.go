@@ -15,7 +15,7 @@ import (
 // TestRecordsWhileTheLogFallsBehind: what is committed is listed, and once, though
 // it gets its place at that very moment.
 func TestRecordsWhileTheLogFallsBehind(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	private, _, err := audit.NewKey(rand.Reader, "test.example/log")
 	if err != nil {
 		t.Fatal(err)

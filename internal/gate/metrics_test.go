@@ -74,13 +74,13 @@ func (s scraper) rises(what, name string, labels ...string) {
 	}
 }
 
-// watchedHouse is a house whose figures are read anew by every scrape.
-func watchedHouse(t *testing.T, r approval.Routing) (*house, scraper) {
+// watchedHarness is a harness whose figures are read anew by every scrape.
+func watchedHarness(t *testing.T, r approval.Routing) (*harness, scraper) {
 	t.Helper()
 	s := scraper{t, metrics.NewRegistry("v1.2.3")}
 	db := storetest.New(t)
 	db.Observer = metrics.NewCounters(s.registry)
-	h := houseOn(t, db, r)
+	h := harnessOn(t, db, r)
 	h.settler.Notifier = &notify.Notifier{PublicURL: "https://console.example.com"}
 	s.registry.MustRegister(&metrics.State{
 		Store: h.Store, Logger: slog.New(slog.DiscardHandler), Every: 1, Temporal: func(context.Context) error { return nil },
@@ -97,7 +97,7 @@ func watchedHouse(t *testing.T, r approval.Routing) (*house, scraper) {
 func TestFiguresFollowWhatIsDone(t *testing.T) {
 	r := routing(time.Hour, 1)
 	r.Default.Escalation = []engine.Escalation{{After: engine.Duration(time.Millisecond), Role: "other"}}
-	h, s := watchedHouse(t, r)
+	h, s := watchedHarness(t, r)
 	ctx := context.Background()
 
 	s.want("at first", 0, "holdpoint_approvals_pending", "kind", "review")
@@ -165,7 +165,7 @@ func TestFiguresFollowWhatIsDone(t *testing.T) {
 
 // TestFiguresOfWhatEndsByItself: expiries, what nobody looks at, and what nobody may do.
 func TestFiguresOfWhatEndsByItself(t *testing.T) {
-	h, s := watchedHouse(t, routing(300*time.Millisecond, 1))
+	h, s := watchedHarness(t, routing(300*time.Millisecond, 1))
 	a := h.open(deferred)
 	h.db.Exec(`UPDATE approvals SET wake_at = clock_timestamp() - interval '2 minutes' WHERE id = $1`, a.ID)
 	s.want("no worker runs", 1, "holdpoint_approvals_late")
@@ -199,7 +199,7 @@ func TestFiguresOfWhatEndsByItself(t *testing.T) {
 
 // TestFiguresKeepToTheConventions: of Prometheus, by its own linter.
 func TestFiguresKeepToTheConventions(t *testing.T) {
-	_, s := watchedHouse(t, routing(time.Hour, 1))
+	_, s := watchedHarness(t, routing(time.Hour, 1))
 	families, err := s.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestStrangeIDsAreNotFound(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	for _, id := range []string{"", "apr_", "apr_\x00", "\xff", strings.Repeat("x", 300_000), "apr_" + strings.Repeat("A", 26), "../../etc"} {
 		if _, err := h.Queries.ForAgent(ctx, h.agent, id); code(err) != "not_found" {
@@ -47,7 +47,7 @@ func TestStrangeIDsAreNotFound(t *testing.T) {
 }
 
 func TestTheSubjectDoesNotDecide(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for _, ref := range []string{
 		"ada@example.com", "ADA@Example.COM", " ada@example.com ", "mailto:ada@example.com", "Ada <ada@example.com>",
 		"<ada@example.com>", "ada@example.com.", "mailto:ada@example.com?subject=x", "ada2@example.com", h.people["ada"].ID, h.people["ada"].Identity,
@@ -67,7 +67,7 @@ func TestTheSubjectDoesNotDecide(t *testing.T) {
 }
 
 func TestToolNamesAreWhatTheySeem(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for name, want := range map[string]string{
 		"send_payment": "", "fs.read-file/2": "", "größe_prüfen": "", "платеж": "", "支払い": "", "run tool": "",
 		" pay": "tool_name_unclear", "pay ": "tool_name_unclear", "p\u200bay": "tool_name_unclear", "p\u0430y": "tool_name_unclear",
@@ -86,7 +86,7 @@ func TestToolNamesAreWhatTheySeem(t *testing.T) {
 // What has not the contract's structure is refused by the contract, whatever
 // its tool is called, and no strange name gets into the log.
 func TestInvalidEventsAreRefusedNotTurnedAway(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for _, name := range []string{`" "`, `""`, `"p\u200b"`, `7`, `"` + strings.Repeat("x", 5000) + `"`} {
 		checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, `{"tool_name":`+name+`}`), gate.Request{}, nil)
 		if err != nil || checked.Route != engine.Refuse || len(checked.Envelope.ValidationErrors) == 0 {

@@ -14,7 +14,7 @@ import (
 )
 
 // onCall replaces who is on call for payments, from now on.
-func (h *house) onCall(until time.Duration, who ...string) {
+func (h *harness) onCall(until time.Duration, who ...string) {
 	h.t.Helper()
 	q := admin.OnCallRequest{Schedule: "payments", Until: time.Now().Add(until)}
 	for _, name := range who {
@@ -28,16 +28,16 @@ func (h *house) onCall(until time.Duration, who ...string) {
 	}
 }
 
-// onCallHouse asks two people who are on call, and reviewers when it takes long.
-func onCallHouse(t *testing.T) *house {
+// onCallHarness asks two people who are on call, and reviewers when it takes long.
+func onCallHarness(t *testing.T) *harness {
 	r := routing(2*time.Hour, 2)
 	r.Default.Role = engine.OnCallPrefix + "payments"
 	r.Default.Escalation = []engine.Escalation{{After: engine.Duration(time.Hour), Role: "reviewer"}}
-	return newHouse(t, r)
+	return newHarness(t, r)
 }
 
 func TestOnCallShiftChanges(t *testing.T) {
-	h := onCallHouse(t)
+	h := onCallHarness(t)
 	h.give("ada")
 	h.onCall(time.Hour, "ada", "stranger")
 	a := h.open(deferred)
@@ -72,7 +72,7 @@ func TestOnCallShiftChanges(t *testing.T) {
 }
 
 func TestNobodyOnCall(t *testing.T) {
-	h := onCallHouse(t)
+	h := onCallHarness(t)
 	h.onCall(time.Hour, "stranger", "cleo")
 	a := h.open(deferred)
 	h.settle(a.ID)
@@ -105,7 +105,7 @@ func TestNobodyOnCall(t *testing.T) {
 // What waits for people on call is looked at when their shift ends, not when
 // its own deadline comes.
 func TestShiftEndWakes(t *testing.T) {
-	h := onCallHouse(t)
+	h := onCallHarness(t)
 	h.onCall(20*time.Minute, "stranger", "cleo")
 	a := h.open(deferred)
 	if r := h.settle(a.ID); r.WakeIn > 20*time.Minute || r.WakeIn < 19*time.Minute {
@@ -119,7 +119,7 @@ func TestShiftEndWakes(t *testing.T) {
 }
 
 func TestSetOnCall(t *testing.T) {
-	h := onCallHouse(t)
+	h := onCallHarness(t)
 	ctx := context.Background()
 	h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }

@@ -18,7 +18,7 @@ import (
 
 // Each of Agent-SPM's eleven outcomes is really the outcome of an event.
 func TestAllElevenOutcomesAreEvents(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	ctx := context.Background()
 	for _, tool := range []string{"read_a", "unknown", "change", "reset"} {
 		h.check(params(tool, ""))
@@ -77,7 +77,7 @@ func TestAllElevenOutcomesAreEvents(t *testing.T) {
 
 // What a tool answered is looked at and not kept.
 func TestOutputIsValidated(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	ctx := context.Background()
 	run := func() string {
 		t.Helper()

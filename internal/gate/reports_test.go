@@ -20,7 +20,7 @@ import (
 )
 
 // adminEvent is an event as the commands write it.
-func (h *house) adminEvent(code string, payload map[string]any) engine.Event {
+func (h *harness) adminEvent(code string, payload map[string]any) engine.Event {
 	h.t.Helper()
 	body, err := json.Marshal(payload)
 	if err != nil {
@@ -32,7 +32,7 @@ func (h *house) adminEvent(code string, payload map[string]any) engine.Event {
 	}
 }
 
-func (h *house) now() time.Time {
+func (h *harness) now() time.Time {
 	h.t.Helper()
 	now, err := h.Store.Now(context.Background())
 	if err != nil {
@@ -41,7 +41,7 @@ func (h *house) now() time.Time {
 	return now
 }
 
-func (h *house) access(q report.AccessQuery) report.AccessReport {
+func (h *harness) access(q report.AccessQuery) report.AccessReport {
 	h.t.Helper()
 	r, err := h.Reports.Access(context.Background(), q)
 	if err != nil {
@@ -66,7 +66,7 @@ func whoHas(r report.AccessReport, role string) []string {
 }
 
 // listedHolders says the same by the report that is a list, read two rows at a time.
-func (h *house) listedHolders(q report.ListQuery, role string) []string {
+func (h *harness) listedHolders(q report.ListQuery, role string) []string {
 	h.t.Helper()
 	list := []string{}
 	for q.Limit = 2; ; {
@@ -115,7 +115,7 @@ func TestAccessThenAndNow(t *testing.T) {
 	ctx := context.Background()
 	r := routing(time.Hour, 2)
 	r.Default.Role, r.Default.Escalation = "finance", []engine.Escalation{{After: engine.Duration(time.Minute), Role: "on-call/payments"}}
-	h := newHouse(t, r)
+	h := newHarness(t, r)
 	h.withoutPolicy = true // what it asked for then would have to be kept, too
 	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
 	if err := h.Store.Rules.KeepRuleset(ctx, h.judge.Load().Digest(), h.judge.Load().Body()); err != nil {
@@ -247,7 +247,7 @@ func TestAccessThenAndNow(t *testing.T) {
 // What the log cannot know is said, and not made up.
 func TestAccessGaps(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	began := h.now().Add(-time.Hour)
 	gaps := func(q report.AccessQuery) string { return strings.Join(h.access(q).Gaps, "\n") }
 	if got := gaps(report.AccessQuery{}); !strings.Contains(got, "does not say who added ada (ada@example.com), or with which roles") {
@@ -285,7 +285,7 @@ func TestAccessGaps(t *testing.T) {
 
 func TestAccessRulesKeysAndSilence(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.give("dina", approval.BreakGlassRole)
 	owner := h.db.Owner()
 	key := store.Key{ID: "key_export", Kind: access.AdminKey, SecretHash: make([]byte, 32), Scopes: []string{"audit", "admin"}, MaxState: "none", Label: "export"}
@@ -348,7 +348,7 @@ func TestAccessRulesKeysAndSilence(t *testing.T) {
 // there yet.
 func TestAccessFactors(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	id := h.people["ada"].ID
 	h.give("ada", access.AdminRole)
 	tell := func(code, factor string) time.Time {
@@ -383,7 +383,7 @@ func TestAccessFactors(t *testing.T) {
 
 func TestReviewersNotes(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for range report.NoteFrom {
 		a := h.open(another(deferred))
 		if _, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Full); err != nil {

@@ -27,7 +27,7 @@ func onBehalfOf(subjects string) string {
 	return strings.Replace(another(deferred), `{`, `{"authorization_subject":{"subject_type":"user","subject_ref":`+string(ref)+`},`, 1)
 }
 
-func (h *house) identities(names ...string) []string {
+func (h *harness) identities(names ...string) []string {
 	ids := []string{}
 	for _, name := range names {
 		ids = append(ids, h.people[name].Identity)
@@ -39,7 +39,7 @@ func (h *house) identities(names ...string) []string {
 // An agent names each reviewer in turn: who is left decides, until too few are. Then
 // administrators may as well; as many are needed as before, and nobody excluded counts.
 func TestAnAgentCannotBarTheReviewersOneByOne(t *testing.T) {
-	h := newHouse(t, widening(2))
+	h := newHarness(t, widening(2))
 	h.join("boss", "admin")
 	reviewers := []string{"ada", "ben", "cleo", "dina", "emil"}
 	for n := range len(reviewers) + 1 {
@@ -78,7 +78,7 @@ func TestAnAgentCannotBarTheReviewersOneByOne(t *testing.T) {
 }
 
 func TestWidenedApprovalIsDecidedByWhoIsLeft(t *testing.T) {
-	h := newHouse(t, widening(2))
+	h := newHarness(t, widening(2))
 	h.join("boss", "admin")
 	h.join("chief", "admin")
 	var all []string
@@ -120,7 +120,7 @@ func TestWidenedApprovalIsDecidedByWhoIsLeft(t *testing.T) {
 func TestNobodyLeftIsFlagged(t *testing.T) {
 	for name, r := range map[string]approval.Routing{"nobody has the role": widening(1), "nobody is named": routing(time.Hour, 1)} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, r)
+			h := newHarness(t, r)
 			var all []string
 			for _, p := range h.people {
 				all = append(all, p.Email)
@@ -147,7 +147,7 @@ func TestNobodyLeftIsFlagged(t *testing.T) {
 // A person may be named however people are written; the registered owner is excluded by
 // registration, whatever is claimed; and who is named in a list of too many is told so.
 func TestSubjectsAreReadAsLists(t *testing.T) {
-	h := newHouse(t, widening(1))
+	h := newHarness(t, widening(1))
 	ada, ben := h.people["ada"], h.people["ben"]
 	for _, tc := range []struct {
 		subjects string
@@ -178,7 +178,7 @@ func TestSubjectsAreReadAsLists(t *testing.T) {
 // Who edits is excluded by that, and no more by the claim alone; a claim that came with
 // the call stays one.
 func TestAnEditKeepsClaimsClaims(t *testing.T) {
-	h := newHouse(t, widening(1))
+	h := newHarness(t, widening(1))
 	a := h.open(onBehalfOf(h.people["ada"].Email))
 	edited, err := h.edit("ben", a, `{"amount":7}`)
 	if err != nil {

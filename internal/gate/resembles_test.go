@@ -14,7 +14,7 @@ import (
 // tool, and is another one, is named on the card; what is the same, what is at another
 // place, and what nobody has approved is not.
 func TestResemblingNames(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	call := func(tool, arguments string) string {
 		return strings.Replace(strings.Replace(deferred, args, arguments, 1), `"tool_name":"pay"`, `"tool_name":"`+tool+`"`, 1)
 	}

@@ -23,7 +23,7 @@ import (
 // names no argument; so is who tried in vain; and what is left can be read by
 // everybody who could read it before.
 func TestErasureIsOnRecord(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	denied, aged := h.open(payment(1)), h.open(payment(2))
 	for _, a := range []approval.Approval{denied, aged} {
@@ -108,7 +108,7 @@ func TestErasureIsOnRecord(t *testing.T) {
 }
 
 func TestEraseIsAskedRight(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx, by := context.Background(), access.By{}
 	long := strings.Repeat("x", access.MaxReason+1)
 	for want, q := range map[string]admin.EraseRequest{

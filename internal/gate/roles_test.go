@@ -16,7 +16,7 @@ import (
 // back: it takes another vote. What is decided stays decided. At once with the vote that completes the quorum,
 // either may come first, and never both count.
 func TestRoleTakenWhileAVoteWaits(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	ctx := context.Background()
 	people := admin.New(admin.Config{Store: h.db.Owner(), Owner: true}).People
 	ops := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}

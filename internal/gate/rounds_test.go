@@ -43,7 +43,7 @@ func eachRound(n int, round func(i int)) {
 	group.Wait()
 }
 
-func (h *house) settleQuietly(id string) gate.Settlement {
+func (h *harness) settleQuietly(id string) gate.Settlement {
 	r, err := h.settler.Settle(context.Background(), id)
 	if err != nil {
 		h.t.Error(err)
@@ -53,7 +53,7 @@ func (h *house) settleQuietly(id string) gate.Settlement {
 
 // With as many votes at once as are needed, every approval is approved, once.
 func TestSimultaneousVotesApproveOnce(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 3))
+	h := newHarness(t, routing(time.Hour, 3))
 	eachRound(*rounds, func(int) {
 		a := h.open(deferred)
 		var fns []func()
@@ -76,7 +76,7 @@ func TestSimultaneousVotesApproveOnce(t *testing.T) {
 // and a vote that was acknowledged counted.
 func TestVoteAgainstTimeout(t *testing.T) {
 	const life = 60 * time.Millisecond
-	h := newHouse(t, routing(life, 1))
+	h := newHarness(t, routing(life, 1))
 	eachRound(*rounds, func(int) {
 		a := h.open(deferred)
 		voted := false
@@ -113,7 +113,7 @@ func TestVoteAgainstTimeout(t *testing.T) {
 
 // Approve, deny and cancel at once: one of them ends it, the others are told.
 func TestApproveDenyAndCancelAtOnce(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	eachRound(*rounds, func(int) {
 		a := h.open(another(deferred))
 		results := make([]string, 3)
@@ -143,7 +143,7 @@ func TestApproveDenyAndCancelAtOnce(t *testing.T) {
 }
 
 func TestOneReviewerVotingFiftyTimesIsOneVote(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	a := h.open(deferred)
 	var mu sync.Mutex
 	counted := map[string]int{}
@@ -166,7 +166,7 @@ func TestOneReviewerVotingFiftyTimesIsOneVote(t *testing.T) {
 }
 
 func TestSixtyFourRedeemsAreOne(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for range 5 {
 		a := h.open(deferred)
 		if err := h.vote("ada", a, true); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // trace is which rules met the call, as the person is told; nil where they are not.
-func (h *house) trace(who, id string) *gate.RuleTrace {
+func (h *harness) trace(who, id string) *gate.RuleTrace {
 	h.t.Helper()
 	t, err := h.Queries.RuleTrace(h.t.Context(), h.people[who], h.card(who, id))
 	if err != nil {
@@ -25,7 +25,7 @@ func (h *house) trace(who, id string) *gate.RuleTrace {
 // TestRuleTrace: a card's rules are those of the policy that judged its call, whatever is
 // in force since; without that policy there are none.
 func TestRuleTrace(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	a := *h.check(params("pay", "")).Approval
 	here := h.trace("ada", a.ID)
 	if here == nil || len(here.Steps) != 1 || here.Steps[0].ID != "pay" || here.Steps[0].Held != policy.Holds || here.Former || here.Differs || here.Elsewhere != 7 || here.ByDefault {
@@ -58,7 +58,7 @@ func TestRuleTrace(t *testing.T) {
 // TestRuleTraceSaysWhenItDiffers: what is registered may have changed since the call was
 // judged, and with it the rules that match.
 func TestRuleTraceSaysWhenItDiffers(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.rules.Policy = bundle(t, `
 version: "1"
 generated_at: 2026-01-01T00:00:00Z

@@ -21,7 +21,7 @@ const secretCall = `{"amount":1,"env":[{"name":"API_KEY","value":"kw7Fq2Lm9Xz4Rt
 // TestSecretsAreMasked: what looks like a secret is masked on a card until somebody asks
 // for it, which goes on record each time, and before they approve. A no takes no look.
 func TestSecretsAreMasked(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	ctx := context.Background()
 	a := h.open(callOf("pay", secretCall))
 	look := func(who string, look gate.Display) gate.Card {
@@ -102,7 +102,7 @@ func TestSecretsAreMasked(t *testing.T) {
 // TestSecretsOfEveryShape: a name that says secret masks whatever it stands for, on the
 // card as in the sentence, in the arguments as in the document that has them again.
 func TestSecretsOfEveryShape(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for args, secrets := range map[string][]string{
 		`{"password":48392017}`: {"48392017"},
 		`{"credentials":{"user":"bob","value":"hunter2x"},"to":"Ann"}`:     {"hunter2x"},
@@ -132,7 +132,7 @@ func TestSecretsOfEveryShape(t *testing.T) {
 // TestWhatIsMaskedIsNotEditedUnseen: whoever changes a call's arguments has been shown
 // them, by whatever way the edit comes.
 func TestWhatIsMaskedIsNotEditedUnseen(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(callOf("pay", secretCall))
 	const other = `{"amount":2,"password":"hunter2y","to":"Ann"}`
 	if _, err := h.edit("ada", a, other); code(err) != "arguments_not_shown" {
@@ -152,7 +152,7 @@ func TestWhatIsMaskedIsNotEditedUnseen(t *testing.T) {
 // TestWhatCannotBeReadHasACard: it says so, takes no yes, and goes on to take a no; it
 // takes no other card away.
 func TestWhatCannotBeReadHasACard(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	good, bad, withdrawn := h.open(callOf("pay", `{"amount":5,"to":"Ann"}`)), h.open(callOf("pay", `{"amount":6,"to":"Bob"}`)), h.open(callOf("pay", `{"amount":7,"to":"Cid"}`))
 	if err := h.vote("ada", good, true); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestWhatCannotBeReadHasACard(t *testing.T) {
 // TestTheLastCallLikeIt: the last approved one of the same agent and tool that can be
 // read, by who may read it, without what looks like a secret.
 func TestTheLastCallLikeIt(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	decided := func(doc string, yes bool) approval.Approval {
 		a := h.open(doc)
 		if _, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Revealed); err != nil {

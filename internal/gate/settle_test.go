@@ -18,7 +18,7 @@ import (
 // Who has yet to hear of the rules in force looks first, as often as they change, and
 // holds no approval meanwhile.
 func TestSettlingCatchesUpFirst(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx, a := t.Context(), h.open(deferred)
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func (c *changing) CatchUp(ctx context.Context) error { return c.catchUp(ctx) }
 
 // That an approval does not exist is told to Temporal as final: it would ask for ever.
 func TestSettlingWhatIsNotThereIsFinal(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	id := store.NewID("apr")
 	_, settling := activities.Settle{Settler: h.settler}.Settle(t.Context(), workflows.SettleInput{ApprovalID: id, Version: workflows.Version})
 	checker := &gate.TicketChecker{Store: h.Store, Sealer: h.Sealer, Logger: h.Logger}

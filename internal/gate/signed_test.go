@@ -29,7 +29,7 @@ func signing(needed int) approval.Routing {
 }
 
 // passkey gives somebody a passkey that the log knows.
-func (h *house) passkey(who string) *passkeytest.Authenticator {
+func (h *harness) passkey(who string) *passkeytest.Authenticator {
 	h.t.Helper()
 	p, a := h.people[who], passkeytest.New(h.t, "console.example.com")
 	p.VerifiedBy, p.VerifiedAt = identity.Password, time.Now()
@@ -43,7 +43,7 @@ func (h *house) passkey(who string) *passkeytest.Authenticator {
 	return a
 }
 
-func (h *house) ballot(who string, a approval.Approval, approve bool) gate.VoteRequest {
+func (h *harness) ballot(who string, a approval.Approval, approve bool) gate.VoteRequest {
 	v := gate.VoteRequest{Person: h.people[who], ApprovalID: a.ID, Approve: approve, Digest: a.Call.Digest, Version: a.Version, Comment: "as agreed", Channel: "console"}
 	if !approve {
 		v.Denial = approval.Never
@@ -52,7 +52,7 @@ func (h *house) ballot(who string, a approval.Approval, approve bool) gate.VoteR
 }
 
 // signs has a passkey sign a vote.
-func (h *house) signs(v gate.VoteRequest, a *passkeytest.Authenticator) gate.VoteRequest {
+func (h *harness) signs(v gate.VoteRequest, a *passkeytest.Authenticator) gate.VoteRequest {
 	h.t.Helper()
 	c, err := h.Contributions.SignVote(context.Background(), v)
 	if err != nil {
@@ -62,13 +62,13 @@ func (h *house) signs(v gate.VoteRequest, a *passkeytest.Authenticator) gate.Vot
 	return v
 }
 
-func (h *house) casts(v gate.VoteRequest) error {
+func (h *harness) casts(v gate.VoteRequest) error {
 	_, err := h.Contributions.Vote(context.Background(), v, nil)
 	return err
 }
 
 // everything is all events, in the order in which they were appended.
-func (h *house) everything() []engine.Event {
+func (h *harness) everything() []engine.Event {
 	h.t.Helper()
 	list, err := h.Events(context.Background(), store.EventFilter{}, 10000)
 	if err != nil {
@@ -79,7 +79,7 @@ func (h *house) everything() []engine.Event {
 }
 
 func TestSignedVoteSettles(t *testing.T) {
-	h := newHouse(t, signing(1))
+	h := newHarness(t, signing(1))
 	a := h.open(deferred)
 	if !a.State.Requirements[0].Signed {
 		t.Fatalf("it asks for %+v", a.State.Requirements)
@@ -131,7 +131,7 @@ func TestSignedVoteSettles(t *testing.T) {
 
 // What one passkey has signed is good for nothing else at the door.
 func TestSignatureIsOfOneVote(t *testing.T) {
-	h := newHouse(t, signing(2))
+	h := newHarness(t, signing(2))
 	ada, ben := h.passkey("ada"), h.passkey("ben")
 	a, other := h.open(deferred), h.open(another(deferred))
 	for name, try := range map[string]struct {
@@ -224,7 +224,7 @@ func TestSignatureIsOfOneVote(t *testing.T) {
 
 // A passkey that was removed signs nothing any more, and no vote of the database's own.
 func TestRemovedPasskeySignsNothing(t *testing.T) {
-	h := newHouse(t, signing(1))
+	h := newHarness(t, signing(1))
 	ada, ctx := h.passkey("ada"), t.Context()
 	a := h.open(deferred)
 	v := h.signs(h.ballot("ada", a, true), ada)
@@ -288,7 +288,7 @@ func (i intruder) signature(a approval.Approval, f approval.Fact, by *passkeytes
 }
 
 // verified is what a verifier of the whole log says.
-func (h *house) verified() error {
+func (h *harness) verified() error {
 	h.t.Helper()
 	log := audit.Replay{Whole: true}
 	for _, e := range h.everything() {
@@ -302,7 +302,7 @@ func (h *house) verified() error {
 // Whoever holds the runtime role and the data key, but nobody's passkey, settles
 // nothing where votes are signed, and whoever verifies the log finds it.
 func TestForgedSignedVotes(t *testing.T) {
-	h := newHouse(t, signing(1))
+	h := newHarness(t, signing(1))
 	i, ada, ben := h.intruder(), h.passkey("ada"), h.passkey("ben")
 	own := passkeytest.New(t, "console.example.com")
 	if err := h.verified(); err != nil {
@@ -354,14 +354,14 @@ func TestForgedSignedVotes(t *testing.T) {
 }
 
 // about are the events of an approval, and of everybody's passkeys.
-func (h *house) about(id string) []engine.Event {
+func (h *harness) about(id string) []engine.Event {
 	return slices.DeleteFunc(h.everything(), func(e engine.Event) bool { return e.ApprovalID != id && e.Type != engine.Admin })
 }
 
 // Nor does a passkey help that the intruder writes beside those that are there, or what
 // was signed for a vote that was taken back.
 func TestForgedPasskeySignsNothing(t *testing.T) {
-	h := newHouse(t, signing(2))
+	h := newHarness(t, signing(2))
 	i, ada := h.intruder(), h.passkey("ada")
 	own := passkeytest.New(t, "console.example.com")
 	key := own.Key()
@@ -397,7 +397,7 @@ func TestForgedPasskeySignsNothing(t *testing.T) {
 
 // Nor by changing what the approval asks for, nor by writing its end and token.
 func TestForgedEndOfSignedApproval(t *testing.T) {
-	h := newHouse(t, signing(1))
+	h := newHarness(t, signing(1))
 	i, ada := h.intruder(), h.passkey("ada")
 	a := h.open(deferred)
 	i.writes(a, approval.Fact{Kind: approval.Reopen, Actor: engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engine"}})
@@ -430,7 +430,7 @@ func TestForgedEndOfSignedApproval(t *testing.T) {
 
 // Where a fresh proof is due, what the voter's passkey signs is the proof.
 func TestSignedVoteIsItsOwnProof(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	ada, stranger := h.passkey("ada"), h.passkey("stranger")
 	a := h.check(params("deploy", "")).Approval
 	if _, err := h.Contributions.Vote(t.Context(), h.ballot("ada", *a, true), nil); code(err) != "verification_required" {
@@ -454,7 +454,7 @@ func TestSignedVoteIsItsOwnProof(t *testing.T) {
 
 // Breaking the glass of what takes signed votes is signed as well.
 func TestGlassIsBrokenSigned(t *testing.T) {
-	h := newHouse(t, signing(1))
+	h := newHarness(t, signing(1))
 	h.join("eve", approval.BreakGlassRole)
 	a := h.open(deferred)
 	s := h.says("eve", a.ID, "the building is on fire")

@@ -48,15 +48,15 @@ func bundle(t testing.TB, text string) *policy.Bundle {
 	return b
 }
 
-// newPolicyHouse is a house that judges by bundleText.
-func newPolicyHouse(t testing.TB) *house {
-	h := newHouse(t, routing(time.Hour, 1))
+// newPolicyHarness is a harness that judges by bundleText.
+func newPolicyHarness(t testing.TB) *harness {
+	h := newHarness(t, routing(time.Hour, 1))
 	h.rules.Policy = bundle(t, bundleText)
 	h.judgeBy(h.rules)
 	return h
 }
 
-func (h *house) check(doc string) gate.CheckedAction {
+func (h *harness) check(doc string) gate.CheckedAction {
 	h.t.Helper()
 	checked, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(h.t, doc), gate.Request{ID: "req", Separate: true}, nil)
 	if err != nil || len(wrong) > 0 {
@@ -77,7 +77,7 @@ func reasons(list []engine.Reason) (codes []string) {
 }
 
 func TestAgentSPMOutcomes(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	for tool, want := range map[string]struct {
 		outcome engine.Outcome
 		reason  string
@@ -109,7 +109,7 @@ func TestAgentSPMOutcomes(t *testing.T) {
 
 // A rule's own terms become the approval: how many, who, until when, who else.
 func TestRulesMakeUpTheApproval(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	got := h.check(params("pay", ""))
 	a := got.Approval
 	r := a.Plan.Requirements[0]
@@ -138,7 +138,7 @@ func TestRulesMakeUpTheApproval(t *testing.T) {
 
 // A person of one group cannot fill a place of the other as well.
 func TestGroupsAreDistinctPeople(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	a := *h.check(params("deploy", "")).Approval
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestGroupsAreDistinctPeople(t *testing.T) {
 
 // A claim of another environment can only make it stricter.
 func TestClaimedEnvironmentNeverLoosens(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	if got := h.check(params("env_tool", "")); !got.Allowed {
 		t.Errorf("here: %+v", got.Decision)
 	}
@@ -174,7 +174,7 @@ func TestClaimedEnvironmentNeverLoosens(t *testing.T) {
 }
 
 func TestActionRequestsAreReadStrictly(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	full := `{"request_id":"7b1f8c3e-54b4-4b7e-9d0f-0a1b2c3d4e5f","timestamp":"2026-06-01T00:00:00Z","agent":{"agent_id":"x","name":"X","owner":"owner@example.com","environment":"test"},
 		"action":{"type":"tool_call","tool_name":"read_mail","tool_args":{}},"context":{"session_id":"s"}}`
 	if got := h.check(full); !got.Allowed || got.Event.RequestID != "7b1f8c3e-54b4-4b7e-9d0f-0a1b2c3d4e5f" {
@@ -194,7 +194,7 @@ func TestActionRequestsAreReadStrictly(t *testing.T) {
 }
 
 func TestWithoutPolicyNothingIsAllowed(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.withoutPolicy = true
 	h.judgeBy(gate.Rules{Environment: "test", Routing: routing(time.Hour, 1)})
 	if got := h.check(params("read_mail", "")); got.Allowed || reasons(got.Decision.Reasons)[0] != "NO_POLICY" {
@@ -214,7 +214,7 @@ func TestWithoutPolicyNothingIsAllowed(t *testing.T) {
 
 // The policy judges every dialect's call, and its denial is never lost.
 func TestPolicyJudgesEventsToo(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), gate.Request{}, nil)
 	if err != nil || checked.Route != engine.Refuse || !slices.Contains(checked.Envelope.HardBlockers, "DEFAULT_DENY") {
 		t.Errorf("got %s %v %v", checked.Route, checked.Envelope.HardBlockers, err)
@@ -235,7 +235,7 @@ func TestTermsOfTheRuleAndOfTheSettings(t *testing.T) {
 	for _, day := range []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"} {
 		r.Calendars["always"].Hours[day] = []string{"00:00-24:00"}
 	}
-	h := newHouse(t, r)
+	h := newHarness(t, r)
 	h.rules.Policy = bundle(t, `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","defaults":{"outcome":"DENY"},"rules":[
 		{"id":"any","description":"","match":{"tool_name":"pay","environment":"*"},"outcome":"REQUIRE_APPROVAL",
 		 "approval":{"any_of":[{"role":"reviewer","needed":1},{"role":"other","needed":2}],"within":"10m","calendar":"always","reminders":["1m"],"suggest":["ada@example.com"]}}]}`)
@@ -259,7 +259,7 @@ func TestTermsOfTheRuleAndOfTheSettings(t *testing.T) {
 
 // A policy that has become stricter has the last word.
 func TestPolicyChangedWhileWaiting(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	a := *h.check(params("pay", "")).Approval
 	for _, who := range []string{"ada", "ben"} {
 		if err := h.vote(who, a, true); err != nil {
@@ -289,7 +289,7 @@ func TestTheSameRuleAsksForMore(t *testing.T) {
 		"another group":               {`"outcome":"REQUIRE_APPROVAL","approval":{"groups":[{"role":"reviewer","needed":2},{"role":"other","needed":1}]}`, approval.Pending},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newPolicyHouse(t)
+			h := newPolicyHarness(t)
 			a := *h.check(params("pay", "")).Approval
 			for _, who := range []string{"ada", "ben"} {
 				if err := h.vote(who, a, true); err != nil {
@@ -311,7 +311,7 @@ func TestTheSameRuleAsksForMore(t *testing.T) {
 // While there are no rules, what people have approved waits for them, until its
 // deadline.
 func TestApprovedWaitsForRules(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	a := *h.check(params("pay", "")).Approval
 	for _, who := range []string{"ada", "ben"} {
 		if err := h.vote(who, a, true); err != nil {
@@ -337,7 +337,7 @@ func (noRules) Recheck(approval.Approval, []byte, time.Time) (engine.Decision, e
 // What could be taken for another tool is no tool's name; what is too long for
 // the log is refused.
 func TestNamesAndLengths(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	for _, name := range []string{"*", "\uff44elete", "delete\u0301", "\u212aill", " read_mail"} {
 		_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, `{"toolName":"`+name+`","toolArgs":{},"agentId":"a"}`), gate.Request{}, nil)
 		if code(err) != "tool_name_unclear" {
@@ -354,7 +354,7 @@ func TestNamesAndLengths(t *testing.T) {
 }
 
 func TestToolContractsJudgeEveryCall(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	set, problems := safeai.Load([]byte("tool_contracts:\n  read_mail:\n    allowed_request_tags: [personal.pii]\n    allowed_response_fields: [subject]\n"), "contracts.yaml")
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -395,7 +395,7 @@ func TestToolContractsJudgeEveryCall(t *testing.T) {
 
 // A rule is not got round by another spelling of the tool that it names.
 func TestRulesNamesAreLookedAlike(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	for name, want := range map[string]bool{"pay": false, "Pay": true, "PAY": true, "Tool-Exec": true, "sing": false} {
 		if got := h.check(params(name, "")); slices.Contains(reasons(got.Decision.Reasons), registry.ToolLookalike) != want || want && got.Allowed {
 			t.Errorf("%s: %+v", name, got.Decision)
@@ -405,7 +405,7 @@ func TestRulesNamesAreLookedAlike(t *testing.T) {
 
 // What is registered decides, and what is revoked runs no more.
 func TestRegistryDecides(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	ctx, by := context.Background(), access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test", Channel: "cli"}}
 	if err := h.Registry.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Name: "bot", Owner: "owner@example.com", Trust: engine.Privileged}, nil); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func callOf(tool, arguments string) string {
 // The template that was registered when the call was proposed says what it does, and
 // goes on doing so whatever is registered later; the log has it, and none of the arguments.
 func TestStakesAreThoseOfTheOpening(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	register := func(template string) {
 		t.Helper()
 		if err := h.Registry.RegisterTool(t.Context(), operator, registry.Tool{Name: "pay", Stakes: template}, nil); err != nil {
@@ -77,7 +77,7 @@ func TestStakesAreThoseOfTheOpening(t *testing.T) {
 
 // A rule's template comes before the registered one.
 func TestStakesOfARule(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	h.rules.Policy = bundle(t, `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z","defaults":{"outcome":"ALLOW"},"rules":[
 		{"id":"large","description":"d","match":{"tool_name":"pay","environment":"*"},"when":{"tool_args_match":{"amount":{"gt":100}}},"outcome":"REQUIRE_APPROVAL","stakes":"[high] Pay a lot: {amount}"}]}`)
 	if err := h.Registry.RegisterTool(t.Context(), operator, registry.Tool{Name: "pay", Stakes: "Pay {amount}"}, nil); err != nil {
@@ -95,7 +95,7 @@ func TestStakesOfARule(t *testing.T) {
 // A card says who is named for the first time, and how the last calls of its agent and
 // tool were decided; other agents' calls and other tools' do not count there.
 func TestFirstTimeAndAlike(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	end := func(yes bool, doc string) {
 		t.Helper()
 		a := h.decided(doc)
@@ -130,7 +130,7 @@ func TestFirstTimeAndAlike(t *testing.T) {
 // A card and a row say that the very same call was approved before, and what became of it,
 // and what it is compared with is that call. A denied one, and another agent's, are not meant.
 func TestTheVerySameCall(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ended := func(yes bool, doc string) approval.Approval {
 		t.Helper()
 		a := h.decided(doc)
@@ -171,7 +171,7 @@ func TestTheVerySameCall(t *testing.T) {
 
 // The environment that a call names is told, whatever the gate's own is.
 func TestNamedEnvironment(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for arguments, want := range map[string]string{
 		`{"service":"x"}`:                             "",
 		`{"service":"x","env":"test"}`:                "",
@@ -199,7 +199,7 @@ func TestNamedEnvironment(t *testing.T) {
 
 // A list tells what its calls do, and leaves out those with long arguments.
 func TestStakesOfAList(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	short, long := h.open(callOf("pay", `{"amount":5,"to":"Ann"}`)), h.open(callOf("pay", `{"amount":5,"to":"`+strings.Repeat("x", 17<<10)+`"}`))
 	gone := h.decided(callOf("pay", `{"amount":6,"to":"Ann"}`))
@@ -228,7 +228,7 @@ func TestStakesOfAList(t *testing.T) {
 // A document that cannot be read is said to be, on record for whoever runs this, and
 // takes the sentence of no other call away.
 func TestStakesOfWhatCannotBeRead(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	good, bad := h.open(callOf("pay", `{"amount":5,"to":"Ann"}`)), h.open(callOf("pay", `{"amount":6,"to":"Bob"}`))
 	h.db.Exec(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
 	h.db.Exec(`UPDATE approvals SET sealed = b.sealed FROM approvals b WHERE b.id = $1 AND approvals.id = $2`, good.ID, bad.ID)
@@ -251,7 +251,7 @@ func TestStakesOfWhatCannotBeRead(t *testing.T) {
 
 // What a page of the inbox takes to say what its rows do.
 func BenchmarkStakesOfAPage(b *testing.B) {
-	h := newHouse(b, routing(time.Hour, 1))
+	h := newHarness(b, routing(time.Hour, 1))
 	var page []approval.Approval
 	for n := range 50 {
 		page = append(page, h.open(callOf("send_payment", fmt.Sprintf(`{"amount":"%d.50","currency":"EUR","to":"Paper & Pens Ltd.","iban":"DE02120300000000202051","reference":%q}`, n, strings.Repeat("Invoice 2026 ", 40)))))
@@ -268,7 +268,7 @@ func BenchmarkStakesOfAPage(b *testing.B) {
 // amount is larger than those that were approved before; and how those before were decided,
 // nothing of it told but numbers.
 func TestUnusualRows(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	pay := func(amount, to string) approval.Approval {
 		return h.open(callOf("send_payment", `{"amount":"`+amount+`","currency":"EUR","to":"`+to+`"}`))
 	}

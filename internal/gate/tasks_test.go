@@ -14,7 +14,7 @@ import (
 )
 
 // tasks are what a person is asked for beside deciding.
-func (h *house) tasks(who string) gate.Tasks {
+func (h *harness) tasks(who string) gate.Tasks {
 	h.t.Helper()
 	e, err := h.Queries.Tasks(context.Background(), h.people[who])
 	if err != nil {
@@ -23,13 +23,13 @@ func (h *house) tasks(who string) gate.Tasks {
 	return e
 }
 
-func (h *house) says(who, id, text string) gate.Contribution {
+func (h *harness) says(who, id, text string) gate.Contribution {
 	p := h.people[who]
 	p.VerifiedBy, p.VerifiedAt = "totp", time.Now()
 	return gate.Contribution{Person: p, ApprovalID: id, Comment: text, Channel: "console"}
 }
 
-func (h *house) card(who, id string) gate.Card {
+func (h *harness) card(who, id string) gate.Card {
 	h.t.Helper()
 	c, err := h.Queries.Card(context.Background(), h.people[who], id, gate.Unrecorded)
 	if err != nil {
@@ -39,14 +39,14 @@ func (h *house) card(who, id string) gate.Card {
 }
 
 // join adds somebody with these roles.
-func (h *house) join(name string, roles ...string) {
+func (h *harness) join(name string, roles ...string) {
 	h.t.Helper()
 	h.people[name] = h.db.Person(engine.Person{Name: name, Roles: roles})
 }
 
 // A question is found by the side that is asked, and by nobody else.
 func TestQuestionsWaitForTheRequestingSide(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(deferred)
 	if e := h.tasks("owner"); len(e.Mine) != 0 {
@@ -71,7 +71,7 @@ func TestQuestionsWaitForTheRequestingSide(t *testing.T) {
 
 // What is owed after an end is found by those who can give it.
 func TestWhatIsOwedAfterwards(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	h.join("fay", approval.BreakGlassRole)
 	a := h.open(deferred)
@@ -124,7 +124,7 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 
 // A session's calls are found together by those who may see them.
 func TestSessionTogether(t *testing.T) {
-	h := newPolicyHouse(t)
+	h := newPolicyHarness(t)
 	ctx := context.Background()
 	const named = `,"sessionId":"quarter-end/17"`
 	first, second := *h.check(params("pay", named)).Approval, *h.check(params("deploy", named)).Approval
@@ -155,7 +155,7 @@ func TestSessionTogether(t *testing.T) {
 // A colleague whom a call is passed on to could decide it, has it in their inbox as
 // claimed, and is named in the event.
 func TestPassOn(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 2))
+	h := newHarness(t, routing(time.Hour, 2))
 	ctx := context.Background()
 	h.join("gone", "reviewer")
 	h.db.Disable(h.people["gone"].ID, storetest.Event())

@@ -66,7 +66,7 @@ func document(text string) canon.Value { return threegate.Arguments([]byte(text)
 // A draft waits for a person; what comes back is the same document with the
 // person and the time in it, and a token that is good for those bytes alone.
 func TestToolRequest(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	checked, broken, err := h.RequestTool(ctx, h.agent, []byte(draft), gate.Request{ID: "req"}, nil)
 	if err != nil || len(broken) > 0 || checked.Approval == nil {
@@ -133,7 +133,7 @@ func TestToolRequest(t *testing.T) {
 }
 
 func TestToolRequestsThatBreakRules(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	for name, text := range map[string]string{
 		"nothing": "", "a shell": strings.Replace(draft, `"python"`, `"shell"`, 1), "two commands": strings.Replace(draft, "--out", "; rm --out", 1), "approved": strings.Replace(draft, `approved_by: ""`, `approved_by: "me"`, 1),
 	} {

@@ -97,10 +97,10 @@ func (k *fakeTracker) config() tracker.Config {
 	}
 }
 
-// desk is a house with a tracker. Steps are taken by the test, as the workflow
+// desk is a harness with a tracker. Steps are taken by the test, as the workflow
 // would take them.
 type desk struct {
-	*house
+	*harness
 	tracker *fakeTracker
 	checker *gate.TicketChecker
 	log     *bytes.Buffer
@@ -108,7 +108,7 @@ type desk struct {
 
 func newDesk(t *testing.T, expires time.Duration, configs ...tracker.Config) *desk {
 	t.Helper()
-	d := &desk{house: newHouse(t, routing(expires, 1)), tracker: newTracker(t), log: &bytes.Buffer{}}
+	d := &desk{harness: newHarness(t, routing(expires, 1)), tracker: newTracker(t), log: &bytes.Buffer{}}
 	d.rules.Policy = bundle(t, bundleText)
 	d.judgeBy(d.rules)
 	if configs == nil {
@@ -276,7 +276,7 @@ func TestTicketsThatAreNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	only := d.Tickets
-	a, votes := d.hold(), *d.house.check(params("pay", "")).Approval
+	a, votes := d.hold(), *d.harness.check(params("pay", "")).Approval
 	ctx := context.Background()
 	other := access.Principal{KeyID: "k", AgentID: "other-bot", Kind: access.AgentKey}
 	for _, tc := range []struct {

@@ -28,8 +28,8 @@ func ringOf(t *testing.T, former token.Ring) token.Ring {
 	return ring
 }
 
-// beside is a further gate on the house's database, with keys of its own.
-func (h *house) beside(ring token.Ring, delay time.Duration) *gate.Gate {
+// beside is a further gate on the harness's database, with keys of its own.
+func (h *harness) beside(ring token.Ring, delay time.Duration) *gate.Gate {
 	h.t.Helper()
 	cfg := h.config
 	cfg.Store, cfg.Ring, cfg.KeyDelay = h.db.Runtime(), ring, delay
@@ -44,7 +44,7 @@ func (h *house) beside(ring token.Ring, delay time.Duration) *gate.Gate {
 }
 
 // token is what a gate signs for a newly approved call.
-func (h *house) token(g *gate.Gate) string {
+func (h *harness) token(g *gate.Gate) string {
 	h.t.Helper()
 	a := h.open(another(asked))
 	if err := h.vote("ada", a, true); err != nil {
@@ -93,7 +93,7 @@ func published(t *testing.T, g *gate.Gate) []string {
 
 // opens reports whether a gate takes a token for one of ours: what is not is invalid,
 // and what is is refused here for the lease.
-func (h *house) opens(g *gate.Gate, raw string) bool {
+func (h *harness) opens(g *gate.Gate, raw string) bool {
 	h.t.Helper()
 	_, err := g.Redeem(context.Background(), h.agent, gate.RedeemRequest{Token: raw, Tool: "pay", Arguments: parse(h.t, args), Lease: -1}, nil)
 	switch c := code(err); c {
@@ -110,7 +110,7 @@ func (h *house) opens(g *gate.Gate, raw string) bool {
 // TestGatesWithDifferentKeys: in the midst of a change of keys, and with files that have
 // no key in common, each gate takes the other's tokens and publishes the other's keys.
 func TestGatesWithDifferentKeys(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	former := ringOf(t, token.Ring{})
 	a, b := h.beside(former, 0), h.beside(ringOf(t, former), 0)
 	c := h.beside(ringOf(t, token.Ring{}), 0)
@@ -136,7 +136,7 @@ func TestGatesWithDifferentKeys(t *testing.T) {
 // delay; with its file put back, the former signs again and the tokens of both are good.
 func TestKeyIsPublishedBeforeItSigns(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	former := ringOf(t, token.Ring{})
 	g := h.beside(former, time.Hour)
 	old := h.token(g)
@@ -182,7 +182,7 @@ func TestKeyIsPublishedBeforeItSigns(t *testing.T) {
 // not waited long enough.
 func TestRevokedKeySignsNoMore(t *testing.T) {
 	ctx := context.Background()
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	former := ringOf(t, token.Ring{})
 	both := ringOf(t, former)
 	g := h.beside(former, time.Hour)
@@ -204,7 +204,7 @@ func TestRevokedKeySignsNoMore(t *testing.T) {
 
 // TestKeysAreWrittenByThePrograms: whoever holds the runtime role alone publishes no key.
 func TestKeysAreWrittenByThePrograms(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	g := h.beside(ringOf(t, token.Ring{}), 0)
 	mine := ringOf(t, token.Ring{})
 	public := []byte(mine.Keys()[0].Key)
@@ -224,7 +224,7 @@ func TestKeysAreWrittenByThePrograms(t *testing.T) {
 // TestKeyFileThatCannotBeRead: the keys of before go on signing, and those of a file that
 // is whole again are taken.
 func TestKeyFileThatCannotBeRead(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
+	h := newHarness(t, routing(time.Hour, 1))
 	former := ringOf(t, token.Ring{})
 	g := h.beside(former, 0)
 	both := ringOf(t, former)

@@ -64,15 +64,15 @@ func TestWhatIsNoPermission(t *testing.T) {
 	}
 }
 
-// house is a Holdpoint that asks people about each call, who approve it at once.
-type house struct {
+// fakeHoldpoint is a Holdpoint that asks people about each call, who approve it at once.
+type fakeHoldpoint struct {
 	mu      sync.Mutex
 	asked   int
 	spent   map[string]bool
 	reports []string
 }
 
-func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *fakeHoldpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	answer := func(status int, v any) {
@@ -111,7 +111,7 @@ func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A host whose settings name the hook twice asks twice about one try: it has one answer, and
 // one report. Any other try is another one.
 func TestTwoHooksForOneTry(t *testing.T) {
-	h := &house{spent: map[string]bool{}}
+	h := &fakeHoldpoint{spent: map[string]bool{}}
 	server := httptest.NewServer(h)
 	defer server.Close()
 	g := Gate{URL: server.URL, Key: "hp_test", Dir: t.TempDir()}

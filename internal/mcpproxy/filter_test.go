@@ -21,8 +21,8 @@ const someContracts = `tool_contracts:
   s__masked: {allowed_request_tags: [personal.pii.phone], allowed_response_fields: [content, subject], mask_response: true}
 `
 
-// contracted has the office answer by real contracts.
-func (o *office) contracted(t *testing.T) {
+// contracted has the fake answer by real contracts.
+func (o *fakeHoldpoint) contracted(t *testing.T) {
 	t.Helper()
 	set, problems := safeai.Load([]byte(someContracts), "contracts.yaml")
 	if len(problems) > 0 {
@@ -52,7 +52,7 @@ func (o *office) contracted(t *testing.T) {
 
 // Of every kind of answer nothing is left but what the contract lists.
 func TestFilter(t *testing.T) {
-	o, gate := newOffice(t)
+	o, gate := newFakeHoldpoint(t)
 	o.contracted(t)
 	const text = `{"type":"text","text":"%s"}`
 	for name, c := range map[string]struct{ tool, answer, want string }{
@@ -97,14 +97,14 @@ func canonicalJSON(t *testing.T, data []byte) string {
 // A result that cannot be looked at is held back; the call has run nevertheless, once,
 // and that is reported.
 func TestResultsAreHeldBack(t *testing.T) {
-	w := newWorkshop(t)
+	w := newHarness(t)
 	w.tool("text", "Says it.")
-	w.office.contracted(t)
+	w.fake.contracted(t)
 	w.start(func(c *Config) { c.FilterResults = true; c.Wait = 0 })
 	w.runs1("text", nil, "done")
 	w.runs1("pay", nil, nothingShown)
 
-	w.office.outcome = "REQUIRE_APPROVAL"
+	w.fake.outcome = "REQUIRE_APPROVAL"
 	w.refused("text", args{"n": 2}, "apr_0")
 	for name, answer := range map[string]struct {
 		status     int
@@ -117,9 +117,9 @@ func TestResultsAreHeldBack(t *testing.T) {
 		"another kind":   {200, "application/json", `{"safe_response":"done"}`},
 		"another answer": {200, "application/json", `["done"]`},
 	} {
-		w.office.set(func() {
-			w.office.outcome = "ALLOW"
-			w.office.broken = func(rw http.ResponseWriter, r *http.Request) bool {
+		w.fake.set(func() {
+			w.fake.outcome = "ALLOW"
+			w.fake.broken = func(rw http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path != "/v1/tool-contracts/intercept-response" {
 					return false
 				}
@@ -134,8 +134,8 @@ func TestResultsAreHeldBack(t *testing.T) {
 			t.Errorf("%s: %t, %q after %d runs", name, isError, text, w.runs.Load()-before)
 		}
 	}
-	w.office.set(func() { w.office.approvals[0].Status = "approved" })
-	if text, isError := w.call("text", args{"n": 2}); !isError || !strings.Contains(text, "held back") || fmt.Sprint(w.office.reports) != "[apr_0 succeeded]" {
-		t.Errorf("approved: %t, %q, reported %v", isError, text, w.office.reports)
+	w.fake.set(func() { w.fake.approvals[0].Status = "approved" })
+	if text, isError := w.call("text", args{"n": 2}); !isError || !strings.Contains(text, "held back") || fmt.Sprint(w.fake.reports) != "[apr_0 succeeded]" {
+		t.Errorf("approved: %t, %q, reported %v", isError, text, w.fake.reports)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// over puts the workshop's server behind HTTP, and a host and a proxy before it.
-func (w *workshop) over(handler http.Handler) {
+// over puts the harness's server behind HTTP, and a host and a proxy before it.
+func (w *harness) over(handler http.Handler) {
 	w.t.Helper()
 	server := httptest.NewServer(handler)
 	conn, err := Remote(w.t.Context(), server.URL, http.Header{"X-Secret": {"word"}})
@@ -55,7 +55,7 @@ func (w *workshop) over(handler http.Handler) {
 func TestServerAtAnAddress(t *testing.T) {
 	for name, options := range map[string]*sdk.StreamableHTTPOptions{"streams": nil, "plain answers": {JSONResponse: true}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorkshop(t)
+			w := newHarness(t)
 			inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return w.server }, options)
 			refuse := make(chan struct{})
 			w.over(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -75,7 +75,7 @@ func TestServerAtAnAddress(t *testing.T) {
 				inner.ServeHTTP(rw, r)
 			}))
 			w.runs1("pay", args{"n": 1}, "done")
-			w.office.set(func() { w.office.outcome = "DENY" })
+			w.fake.set(func() { w.fake.outcome = "DENY" })
 			w.refused("pay", args{"n": 1}, "RULE")
 			// What the server says besides comes by its stream, once that is open.
 			deadline := time.Now().Add(within)
@@ -91,15 +91,15 @@ func TestServerAtAnAddress(t *testing.T) {
 				}
 			}
 			w.refused("gift", nil, "no operator has accepted")
-			w.office.set(func() { w.office.outcome = "REQUIRE_APPROVAL" })
+			w.fake.set(func() { w.fake.outcome = "REQUIRE_APPROVAL" })
 			w.refused("pay", args{"n": 2}, "apr_0")
-			w.office.set(func() { w.office.approvals[0].Status = "approved" })
+			w.fake.set(func() { w.fake.approvals[0].Status = "approved" })
 			close(refuse)
 			if text, isError := w.call("pay", args{"n": 2}); !isError {
 				t.Errorf("%q", text)
 			}
-			w.office.until(t, "a report", func() bool { return len(w.office.reports) == 1 })
-			if got := w.office.reports[0]; got != "apr_0 unknown" {
+			w.fake.until(t, "a report", func() bool { return len(w.fake.reports) == 1 })
+			if got := w.fake.reports[0]; got != "apr_0 unknown" {
 				t.Errorf("reported: %s", got)
 			}
 		})

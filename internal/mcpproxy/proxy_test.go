@@ -19,50 +19,50 @@ import (
 
 // What is accepted runs, what is refused does not, and all else passes.
 func TestAcceptedRunsRefusedDoesNot(t *testing.T) {
-	w := newWorkshop(t).start(nil)
+	w := newHarness(t).start(nil)
 	if tools := w.tools(); len(tools) != 1 || tools[0].Name != "pay" || tools[0].Description != "Pays." {
 		t.Errorf("the tools are %+v", tools)
 	}
 	w.runs1("pay", args{"n": 1}, "done")
-	if got := w.office.checks[0]; !strings.Contains(got, `"toolName":"s__pay"`) || !strings.Contains(got, `"toolArgs":{"n":1}`) || !strings.Contains(got, `"provider":"mcp"`) {
+	if got := w.fake.checks[0]; !strings.Contains(got, `"toolName":"s__pay"`) || !strings.Contains(got, `"toolArgs":{"n":1}`) || !strings.Contains(got, `"provider":"mcp"`) {
 		t.Errorf("it was proposed as %s", got)
 	}
-	w.office.set(func() { w.office.outcome = "DENY" })
+	w.fake.set(func() { w.fake.outcome = "DENY" })
 	w.refused("pay", args{"n": 1}, "By a rule (RULE)")
 	w.refused("other", nil, "does not list such a tool")
 	r, err := w.host.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "test://x"})
 	if err != nil || r.Contents[0].Text != "as it is" {
 		t.Errorf("%v %+v", err, r)
 	}
-	if !strings.Contains(w.office.checks[1], `"agentId":"bot"`) {
-		t.Errorf("the agent's name is not learned: %s", w.office.checks[1])
+	if !strings.Contains(w.fake.checks[1], `"agentId":"bot"`) {
+		t.Errorf("the agent's name is not learned: %s", w.fake.checks[1])
 	}
 }
 
 // A call that waits is held, or comes again; it runs once, as approved, and that is
 // reported.
 func TestWaitApproveRun(t *testing.T) {
-	w := newWorkshop(t)
-	w.office.outcome = "REQUIRE_APPROVAL"
+	w := newHarness(t)
+	w.fake.outcome = "REQUIRE_APPROVAL"
 	w.start(func(c *Config) { c.Wait = 0 })
 	w.refused("pay", args{"n": 1}, "http://review/apr_0")
 	w.refused("pay", args{"n": 1}, "http://review/apr_0")
-	if len(w.office.approvals) != 1 {
-		t.Fatalf("%d approvals for one call", len(w.office.approvals))
+	if len(w.fake.approvals) != 1 {
+		t.Fatalf("%d approvals for one call", len(w.fake.approvals))
 	}
-	w.office.set(func() { w.office.approvals[0].Status = "approved" })
+	w.fake.set(func() { w.fake.approvals[0].Status = "approved" })
 	w.runs1("pay", args{"n": 1}, "done")
-	if got := fmt.Sprint(w.office.reports); got != "[apr_0 succeeded]" {
+	if got := fmt.Sprint(w.fake.reports); got != "[apr_0 succeeded]" {
 		t.Errorf("reported: %s", got)
 	}
 	w.refused("pay", args{"n": 1}, "http://review/apr_1")
-	w.office.set(func() {
-		a := w.office.approvals[1]
+	w.fake.set(func() {
+		a := w.fake.approvals[1]
 		a.Status, a.Denial = "denied", &holdpoint.Denial{Kind: "wrong_args", Retryable: true, Comment: "too much"}
 	})
 	w.refused("pay", args{"n": 1}, `"too much"`)
 	w.refused("pay", args{"n": 2}, "http://review/apr_2")
-	w.office.set(func() { w.office.approvals[2].Status = "expired" })
+	w.fake.set(func() { w.fake.approvals[2].Status = "expired" })
 	w.refused("pay", args{"n": 2}, "expired")
 
 	// Held, with edited arguments, and told by progress.
@@ -74,12 +74,12 @@ func TestWaitApproveRun(t *testing.T) {
 		r, _ := w.host.CallTool(t.Context(), params)
 		answers <- r
 	}()
-	w.office.until(t, "a fourth approval", func() bool { return len(w.office.approvals) == 4 })
+	w.fake.until(t, "a fourth approval", func() bool { return len(w.fake.approvals) == 4 })
 	if says := <-w.told; !strings.Contains(says, "http://review/apr_3") {
 		t.Errorf("progress says %q", says)
 	}
-	w.office.set(func() {
-		a := w.office.approvals[3]
+	w.fake.set(func() {
+		a := w.fake.approvals[3]
 		a.Status, a.arguments = "approved", `{"n":2.5}`
 		a.Edited = &holdpoint.Edited{Arguments: json.RawMessage(`{ "n": 2.50 }`), Changed: []string{"n"}}
 	})
@@ -98,15 +98,15 @@ func TestWaitApproveRun(t *testing.T) {
 
 // What is under constraints runs only where somebody keeps to them.
 func TestConstraints(t *testing.T) {
-	w := newWorkshop(t)
-	w.office.limits = `{"max":5}`
+	w := newHarness(t)
+	w.fake.limits = `{"max":5}`
 	w.start(func(c *Config) { c.Wait = 0 })
 	w.refused("pay", nil, "constraints")
-	w.office.set(func() { w.office.outcome = "REQUIRE_APPROVAL" })
+	w.fake.set(func() { w.fake.outcome = "REQUIRE_APPROVAL" })
 	w.refused("pay", nil, "http://review/apr_0")
-	w.office.set(func() { w.office.approvals[0].Status = "approved" })
+	w.fake.set(func() { w.fake.approvals[0].Status = "approved" })
 	w.refused("pay", nil, "constraints")
-	if w.office.approvals[0].spent {
+	if w.fake.approvals[0].spent {
 		t.Error("its token is spent")
 	}
 	w.start(func(c *Config) { c.KeepsConstraints = true })
@@ -116,7 +116,7 @@ func TestConstraints(t *testing.T) {
 	}
 	// Only Holdpoint says so, whatever the host writes.
 	for limits, want := range map[string]string{"": `{}{"progressToken":"x"}`, `{"max":5}`: `{}{"holdpoint/constraints":{"max":5},"progressToken":"x"}`} {
-		w.office.set(func() { w.office.outcome, w.office.limits = "ALLOW", limits })
+		w.fake.set(func() { w.fake.outcome, w.fake.limits = "ALLOW", limits })
 		meta := sdk.Meta{ConstraintsKey: args{"max": 9}, "progressToken": "x"}
 		if r, err := w.host.CallTool(t.Context(), &sdk.CallToolParams{Name: "pay", Arguments: args{}, Meta: meta}); err != nil || r.IsError {
 			t.Fatal(r, err)
@@ -129,7 +129,7 @@ func TestConstraints(t *testing.T) {
 
 // Whatever is wrong with Holdpoint, the server is not called.
 func TestNoAnswerIsNoPermission(t *testing.T) {
-	w := newWorkshop(t).start(nil)
+	w := newHarness(t).start(nil)
 	w.runs1("pay", args{"n": 0}, "done")
 	for name, answer := range map[string]struct {
 		at     string
@@ -152,8 +152,8 @@ func TestNoAnswerIsNoPermission(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
-			w.office.set(func() {
-				w.office.broken = func(rw http.ResponseWriter, r *http.Request) bool {
+			w.fake.set(func() {
+				w.fake.broken = func(rw http.ResponseWriter, r *http.Request) bool {
 					if !strings.HasPrefix(r.URL.Path, answer.at) {
 						return false
 					}
@@ -179,35 +179,35 @@ func TestNoAnswerIsNoPermission(t *testing.T) {
 // Answers to a redemption are lost: what this proxy has redeemed runs, once; what it does not
 // know to be its own does not, and is not reported: another proxy may run it.
 func TestRedeemingInDoubt(t *testing.T) {
-	w := newWorkshop(t)
-	w.office.outcome = "REQUIRE_APPROVAL"
+	w := newHarness(t)
+	w.fake.outcome = "REQUIRE_APPROVAL"
 	w.start(func(c *Config) { c.Wait = 0 })
 	w.refused("pay", nil, "review")
 	lost := 5 // more than the client itself tries
-	w.office.set(func() {
-		w.office.approvals[0].Status = "approved"
-		w.office.broken = func(rw http.ResponseWriter, r *http.Request) bool {
-			w.office.mu.Lock()
-			defer w.office.mu.Unlock()
+	w.fake.set(func() {
+		w.fake.approvals[0].Status = "approved"
+		w.fake.broken = func(rw http.ResponseWriter, r *http.Request) bool {
+			w.fake.mu.Lock()
+			defer w.fake.mu.Unlock()
 			if r.URL.Path != "/v1/tokens/redeem" || lost == 0 {
 				return false
 			}
 			lost--
-			a := w.office.approvals[0]
+			a := w.fake.approvals[0]
 			a.spent, a.Execution, a.key = true, "redeemed", r.Header.Get("Idempotency-Key")
 			rw.WriteHeader(http.StatusBadGateway)
 			return true
 		}
 	})
 	w.runs1("pay", nil, "done")
-	if got := fmt.Sprint(w.office.reports); got != "[apr_0 succeeded]" {
+	if got := fmt.Sprint(w.fake.reports); got != "[apr_0 succeeded]" {
 		t.Errorf("reported: %s", got)
 	}
 
 	w.refused("pay", nil, "review") // one more
-	w.office.set(func() {
-		w.office.approvals[1].Status = "approved"
-		w.office.broken = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.fake.set(func() {
+		w.fake.approvals[1].Status = "approved"
+		w.fake.broken = func(rw http.ResponseWriter, r *http.Request) bool {
 			lost := r.URL.Path == "/v1/tokens/redeem"
 			if lost {
 				rw.WriteHeader(http.StatusInternalServerError)
@@ -216,16 +216,16 @@ func TestRedeemingInDoubt(t *testing.T) {
 		}
 	})
 	w.refused("pay", nil, "may have been run elsewhere")
-	w.office.set(func() {
-		w.office.broken, w.office.outcome = nil, "ALLOW"
-		a := w.office.approvals[1]
+	w.fake.set(func() {
+		w.fake.broken, w.fake.outcome = nil, "ALLOW"
+		a := w.fake.approvals[1]
 		a.spent, a.Execution, a.key = true, "redeemed", "another's"
 	})
 	w.refused("pay", nil, "nobody knows what became of it")
-	w.office.set(func() { w.office.approvals[1].Execution = "succeeded" })
+	w.fake.set(func() { w.fake.approvals[1].Execution = "succeeded" })
 	w.refused("pay", nil, "has run, and succeeded (apr_1)")
-	if got := fmt.Sprint(w.office.reports); got != "[apr_0 succeeded]" || len(w.office.checks) != 2 {
-		t.Errorf("reported: %s; %d proposals", got, len(w.office.checks))
+	if got := fmt.Sprint(w.fake.reports); got != "[apr_0 succeeded]" || len(w.fake.checks) != 2 {
+		t.Errorf("reported: %s; %d proposals", got, len(w.fake.checks))
 	}
 	w.runs1("pay", nil, "done") // as one that is wanted once more
 }
@@ -233,15 +233,15 @@ func TestRedeemingInDoubt(t *testing.T) {
 // A call that was begun and never accounted for is not run again, by whoever asks.
 func TestBegunIsNotRunAgain(t *testing.T) {
 	for _, execution := range []string{"redeemed", "unknown", "something new"} {
-		w := newWorkshop(t)
-		w.office.outcome = "REQUIRE_APPROVAL"
+		w := newHarness(t)
+		w.fake.outcome = "REQUIRE_APPROVAL"
 		w.start(func(c *Config) { c.Wait = 0 })
 		w.refused("pay", nil, "review")
-		w.office.set(func() { a := w.office.approvals[0]; a.Status, a.Execution, a.spent = "approved", execution, true })
+		w.fake.set(func() { a := w.fake.approvals[0]; a.Status, a.Execution, a.spent = "approved", execution, true })
 		w.refused("pay", nil, "nobody knows what became of it")
 		w.start(nil) // as after a crash
 		w.refused("pay", nil, "nobody knows what became of it")
-		if len(w.office.approvals) != 1 {
+		if len(w.fake.approvals) != 1 {
 			t.Errorf("%s: people are asked again", execution)
 		}
 	}
@@ -249,8 +249,8 @@ func TestBegunIsNotRunAgain(t *testing.T) {
 
 // The same call from many sides at once runs once for each approval.
 func TestOneRunForAnApproval(t *testing.T) {
-	w := newWorkshop(t)
-	w.office.outcome = "REQUIRE_APPROVAL"
+	w := newHarness(t)
+	w.fake.outcome = "REQUIRE_APPROVAL"
 	w.start(func(c *Config) { c.Wait = 0 })
 	w.refused("pay", args{"n": 1}, "apr_0")
 	w.start(nil)
@@ -258,7 +258,7 @@ func TestOneRunForAnApproval(t *testing.T) {
 	for range 20 {
 		all.Go(func() { w.call("pay", args{"n": 1}) })
 	}
-	w.office.set(func() { w.office.outcome = "DENY"; w.office.approvals[0].Status = "approved" })
+	w.fake.set(func() { w.fake.outcome = "DENY"; w.fake.approvals[0].Status = "approved" })
 	all.Wait()
 	if n := w.runs.Load(); n != 1 {
 		t.Errorf("it ran %d times", n)
@@ -268,38 +268,38 @@ func TestOneRunForAnApproval(t *testing.T) {
 // A cancelled call leaves its approval waiting; one that runs is cancelled at the
 // server, and what became of it is told honestly.
 func TestCancelledByTheHost(t *testing.T) {
-	w := newWorkshop(t)
-	w.office.outcome = "REQUIRE_APPROVAL"
+	w := newHarness(t)
+	w.fake.outcome = "REQUIRE_APPROVAL"
 	w.hold = make(chan struct{})
 	w.start(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.host.CallTool(ctx, &sdk.CallToolParams{Name: "pay"}) }()
-	w.office.until(t, "an approval", func() bool { return len(w.office.approvals) == 1 })
+	w.fake.until(t, "an approval", func() bool { return len(w.fake.approvals) == 1 })
 	cancel()
 	<-ended
 	w.proxy.work.Wait() // the proxy has heard of it too, or it would spend the approval
-	if a := w.office.approvals[0]; a.Status != "pending" || w.runs.Load() != 0 {
+	if a := w.fake.approvals[0]; a.Status != "pending" || w.runs.Load() != 0 {
 		t.Fatalf("it is %s, %d runs", a.Status, w.runs.Load())
 	}
-	w.office.set(func() { w.office.approvals[0].Status = "approved" })
+	w.fake.set(func() { w.fake.approvals[0].Status = "approved" })
 	ctx, cancel = context.WithCancel(t.Context())
 	ended = make(chan struct{})
 	go func() { defer close(ended); w.host.CallTool(ctx, &sdk.CallToolParams{Name: "pay"}) }()
 	w.ranWith()
 	cancel() // the server's tool ends with it, or the test does not end
 	<-ended
-	w.office.until(t, "a report", func() bool { return len(w.office.reports) == 1 })
+	w.fake.until(t, "a report", func() bool { return len(w.fake.reports) == 1 })
 }
 
 // A server that ends while a call runs: its outcome is unknown, and the proxy ends.
 func TestServerEnds(t *testing.T) {
-	w := newWorkshop(t)
-	w.office.outcome = "REQUIRE_APPROVAL"
+	w := newHarness(t)
+	w.fake.outcome = "REQUIRE_APPROVAL"
 	w.hold = make(chan struct{})
 	w.start(func(c *Config) { c.Wait = 0 })
 	w.refused("pay", nil, "apr_0")
-	w.office.set(func() { w.office.approvals[0].Status = "approved" })
+	w.fake.set(func() { w.fake.approvals[0].Status = "approved" })
 	answer := make(chan string, 1)
 	go func() { text, _ := w.call("pay", nil); answer <- text }()
 	w.ranWith()
@@ -312,7 +312,7 @@ func TestServerEnds(t *testing.T) {
 	}
 	w.done <- nil
 	close(w.hold)
-	if got := fmt.Sprint(w.office.reports); got != "[apr_0 unknown]" {
+	if got := fmt.Sprint(w.fake.reports); got != "[apr_0 unknown]" {
 		t.Errorf("reported: %s", got)
 	}
 }

@@ -16,13 +16,13 @@ import (
 // keptHosts are hosts of one agent, one after another or at once, each with a proxy of its
 // own that keeps tasks in one directory.
 type keptHosts struct {
-	*workshop
+	*harness
 	dir string
 }
 
 func newKeptHosts(t *testing.T) *keptHosts {
-	w := newWorkshop(t)
-	w.office.outcome = "REQUIRE_APPROVAL"
+	w := newHarness(t)
+	w.fake.outcome = "REQUIRE_APPROVAL"
 	return &keptHosts{w, filepath.Join(t.TempDir(), "tasks")}
 }
 
@@ -56,7 +56,7 @@ func (k *keptHosts) ends(h *taskHost) {
 func (k *keptHosts) waits(h *taskHost, arguments, task string) (s state, a *held) {
 	k.t.Helper()
 	s = h.begin("pay", arguments, task)
-	k.office.set(func() { a = k.office.approvals[len(k.office.approvals)-1] }) // it is there before the task is told
+	k.fake.set(func() { a = k.fake.approvals[len(k.fake.approvals)-1] }) // it is there before the task is told
 	if a.arguments != arguments {
 		k.t.Fatalf("the newest approval is of %s", a.arguments)
 	}
@@ -68,7 +68,7 @@ func (k *keptHosts) waits(h *taskHost, arguments, task string) (s state, a *held
 func (k *keptHosts) over(h *taskHost, id, says string) {
 	k.t.Helper()
 	runs, checks := k.runs.Load(), 0
-	k.office.set(func() { checks = len(k.office.checks) })
+	k.fake.set(func() { checks = len(k.fake.checks) })
 	for _, method := range []string{"tasks/get", "tasks/get"} {
 		if _, err := h.about(method, id); err != nil {
 			k.t.Errorf("%s: %v", method, err)
@@ -77,8 +77,8 @@ func (k *keptHosts) over(h *taskHost, id, says string) {
 	if text, isError := h.result(id); !isError || !strings.Contains(text, says) {
 		k.t.Errorf("its result is %t %q, want %q", isError, text, says)
 	}
-	k.office.set(func() {
-		if got := len(k.office.checks); got != checks || k.runs.Load() != runs {
+	k.fake.set(func() {
+		if got := len(k.fake.checks); got != checks || k.runs.Load() != runs {
 			k.t.Errorf("%d proposals and %d runs for a task that is over", got-checks, k.runs.Load()-runs)
 		}
 	})
@@ -117,7 +117,7 @@ func TestTaskOutlivesProxy(t *testing.T) {
 	if err != nil || now.Status != "working" || !now.CreatedAt.Equal(s.CreatedAt) || now.TTL != s.TTL {
 		t.Errorf("it is %+v, %v", now, err)
 	}
-	k.office.set(func() { a.Status = "approved" })
+	k.fake.set(func() { a.Status = "approved" })
 	if text, isError := h.result(s.TaskID); isError || !strings.Contains(text, "done") {
 		t.Errorf("the result is %t %q", isError, text)
 	}
@@ -128,8 +128,8 @@ func TestTaskOutlivesProxy(t *testing.T) {
 		h = k.anew(h)
 		k.over(h, s.TaskID, "has run, and succeeded (apr_0)")
 	}
-	if k.runs.Load() != 1 || fmt.Sprint(k.office.reports) != "[apr_0 succeeded]" {
-		t.Errorf("%d runs, reported %s", k.runs.Load(), k.office.reports)
+	if k.runs.Load() != 1 || fmt.Sprint(k.fake.reports) != "[apr_0 succeeded]" {
+		t.Errorf("%d runs, reported %s", k.runs.Load(), k.fake.reports)
 	}
 }
 
@@ -141,14 +141,14 @@ func TestKeptTaskProposesNothing(t *testing.T) {
 	first, a := k.waits(h, `{"n":1}`, `{}`)
 	h = k.anew(h)
 	again := h.begin("pay", `{"n":1}`, `{}`)
-	k.office.set(func() { a.Status = "approved" })
-	if text, isError := h.result(again.TaskID); isError || k.runs.Load() != 1 || len(k.office.approvals) != 1 {
+	k.fake.set(func() { a.Status = "approved" })
+	if text, isError := h.result(again.TaskID); isError || k.runs.Load() != 1 || len(k.fake.approvals) != 1 {
 		t.Fatalf("the same call again: %t %q, %d runs", isError, text, k.runs.Load())
 	}
-	k.office.set(func() { k.office.outcome = "ALLOW" }) // by now the rules accept it
+	k.fake.set(func() { k.fake.outcome = "ALLOW" }) // by now the rules accept it
 	k.over(h, first.TaskID, "and succeeded")
 
-	k.office.set(func() { k.office.outcome = "REQUIRE_APPROVAL" })
+	k.fake.set(func() { k.fake.outcome = "REQUIRE_APPROVAL" })
 	for i, each := range []struct {
 		becomes func(a *held)
 		says    string
@@ -163,10 +163,10 @@ func TestKeptTaskProposesNothing(t *testing.T) {
 	} {
 		s, a := k.waits(h, fmt.Sprintf(`{"case":%d}`, i), `{}`)
 		k.ends(h)
-		k.office.set(func() { each.becomes(a); k.office.outcome = "ALLOW" })
+		k.fake.set(func() { each.becomes(a); k.fake.outcome = "ALLOW" })
 		h = k.open()
 		k.over(h, s.TaskID, each.says)
-		k.office.set(func() { k.office.outcome = "REQUIRE_APPROVAL" })
+		k.fake.set(func() { k.fake.outcome = "REQUIRE_APPROVAL" })
 	}
 	if k.runs.Load() != 1 {
 		t.Errorf("%d runs", k.runs.Load())
@@ -175,7 +175,7 @@ func TestKeptTaskProposesNothing(t *testing.T) {
 	// The tool is another by now.
 	s, a := k.waits(h, `{"n":2}`, `{}`)
 	k.ends(h)
-	k.office.set(func() { a.Status = "approved" })
+	k.fake.set(func() { a.Status = "approved" })
 	k.tool("pay", "Pays Eve.")
 	h = k.open()
 	if text, isError := h.result(s.TaskID); !isError || k.runs.Load() != 1 {
@@ -192,7 +192,7 @@ func TestKeptTaskEnds(t *testing.T) {
 		t.Fatalf("it is %+v, %v; kept are %s", now, err, k.files())
 	}
 	k.ends(h)
-	k.office.set(func() { a.Status = "approved" })
+	k.fake.set(func() { a.Status = "approved" })
 	h = k.open()
 	if _, err := h.about("tasks/get", s.TaskID); err == nil {
 		t.Error("a cancelled task goes on")
@@ -201,7 +201,7 @@ func TestKeptTaskEnds(t *testing.T) {
 	// Cancelled by its id in the next conversation: what is approved does not run.
 	s, a = k.waits(h, `{"n":2}`, `{}`)
 	k.ends(h)
-	k.office.set(func() { a.Status = "approved" })
+	k.fake.set(func() { a.Status = "approved" })
 	h = k.open()
 	if now, err := h.about("tasks/cancel", s.TaskID); err != nil || now.Status != "cancelled" || len(k.files()) != 0 {
 		t.Fatalf("it is %+v, %v; kept are %s", now, err, k.files())
@@ -235,7 +235,7 @@ func TestKeptTaskEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.office.set(func() { a.Status = "approved" })
+	k.fake.set(func() { a.Status = "approved" })
 	h.result(s.TaskID)
 	h = k.anew(h)
 	if _, err := h.about("tasks/get", "BBBB"); err == nil {
@@ -255,7 +255,7 @@ func TestKeptTaskEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, a = k.waits(h, `{"n":5}`, `{}`)
-	k.office.set(func() { a.Status = "approved" })
+	k.fake.set(func() { a.Status = "approved" })
 	if text, isError := h.result(s.TaskID); isError {
 		t.Errorf("%q", text)
 	}
@@ -269,10 +269,10 @@ func TestKeptTaskOfTwoProxies(t *testing.T) {
 	s, a := k.waits(h, `{"n":1}`, `{}`)
 	k.ends(h)
 	down := true
-	k.office.set(func() {
-		k.office.broken = func(w http.ResponseWriter, r *http.Request) bool {
-			k.office.mu.Lock()
-			defer k.office.mu.Unlock()
+	k.fake.set(func() {
+		k.fake.broken = func(w http.ResponseWriter, r *http.Request) bool {
+			k.fake.mu.Lock()
+			defer k.fake.mu.Unlock()
 			if down {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
@@ -285,7 +285,7 @@ func TestKeptTaskOfTwoProxies(t *testing.T) {
 			t.Fatalf("it is %+v, %v", now, err)
 		}
 	}
-	k.office.set(func() { down = false; a.Status = "approved" })
+	k.fake.set(func() { down = false; a.Status = "approved" })
 	ok := 0
 	for _, h := range []*taskHost{one, other} {
 		if _, isError := h.result(s.TaskID); !isError {
@@ -312,22 +312,22 @@ func TestKeptTaskOfAnother(t *testing.T) {
 		}
 	}
 	first, lost := "", 0
-	k.office.set(func() {
-		k.office.broken = func(w http.ResponseWriter, r *http.Request) bool {
-			k.office.mu.Lock()
-			defer k.office.mu.Unlock()
+	k.fake.set(func() {
+		k.fake.broken = func(w http.ResponseWriter, r *http.Request) bool {
+			k.fake.mu.Lock()
+			defer k.fake.mu.Unlock()
 			key := r.Header.Get("Idempotency-Key")
 			if r.URL.Path != "/v1/tokens/redeem" {
 				return false
 			}
 			if first == "" || first == key {
 				for first = key; lost == 0; { // both have the token
-					k.office.changed.Wait()
+					k.fake.changed.Wait()
 				}
 				return false
 			}
 			lost++
-			k.office.changed.Broadcast()
+			k.fake.changed.Broadcast()
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		}
@@ -335,7 +335,7 @@ func TestKeptTaskOfAnother(t *testing.T) {
 	})
 	k.ranWith()
 	// The other one has given up redeeming, and waits for what becomes of the call.
-	k.office.until(t, "the last try", func() bool { return lost == redeemTries*4 })
+	k.fake.until(t, "the last try", func() bool { return lost == redeemTries*4 })
 	waits := 0
 	for waits == 0 {
 		for i, h := range hosts {
@@ -350,19 +350,19 @@ func TestKeptTaskOfAnother(t *testing.T) {
 	if _, err := other.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "its call has begun") {
 		t.Errorf("cancelled: %v", err)
 	}
-	k.office.set(func() {
-		if len(k.office.reports) > 0 {
-			t.Errorf("while it runs, reported: %s", k.office.reports)
+	k.fake.set(func() {
+		if len(k.fake.reports) > 0 {
+			t.Errorf("while it runs, reported: %s", k.fake.reports)
 		}
-		k.office.broken = nil
+		k.fake.broken = nil
 	})
 	close(k.hold)
 	if text, isError := one.result(s.TaskID); isError || !strings.Contains(text, "done") {
 		t.Errorf("the one says %t %q", isError, text)
 	}
 	k.over(other, s.TaskID, "has run, and succeeded (apr_0)")
-	if k.runs.Load() != 1 || fmt.Sprint(k.office.reports) != "[apr_0 succeeded]" {
-		t.Errorf("%d runs, reported %s", k.runs.Load(), k.office.reports)
+	if k.runs.Load() != 1 || fmt.Sprint(k.fake.reports) != "[apr_0 succeeded]" {
+		t.Errorf("%d runs, reported %s", k.runs.Load(), k.fake.reports)
 	}
 }
 
@@ -373,7 +373,7 @@ func TestKeptTaskCancelled(t *testing.T) {
 	h := k.open()
 	s, a := k.waits(h, `{"n":1}`, `{}`)
 	k.ends(h)
-	k.office.set(func() { a.Status, a.Execution, a.spent = "approved", "succeeded", true })
+	k.fake.set(func() { a.Status, a.Execution, a.spent = "approved", "succeeded", true })
 	h = k.open()
 	for range 2 {
 		if now, err := h.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "over already") {
@@ -387,8 +387,8 @@ func TestKeptTaskCancelled(t *testing.T) {
 	// Holdpoint cannot be asked: it is not said to be cancelled, and does not go on.
 	s, a = k.waits(h, `{"n":2}`, `{}`)
 	k.ends(h)
-	k.office.set(func() {
-		k.office.broken = func(w http.ResponseWriter, _ *http.Request) bool {
+	k.fake.set(func() {
+		k.fake.broken = func(w http.ResponseWriter, _ *http.Request) bool {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		}
@@ -397,7 +397,7 @@ func TestKeptTaskCancelled(t *testing.T) {
 	if now, err := h.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "not cancelled") {
 		t.Errorf("in an outage: %+v, %v", now, err)
 	}
-	k.office.set(func() { k.office.broken = nil })
+	k.fake.set(func() { k.fake.broken = nil })
 
 	// The proxy that waits lives on, and another one cancels.
 	other := k.open()
@@ -407,7 +407,7 @@ func TestKeptTaskCancelled(t *testing.T) {
 	if now, err := other.about("tasks/cancel", s.TaskID); err != nil || now.Status != "cancelled" || len(k.files()) != 1 {
 		t.Errorf("it is %+v, %v; kept are %s", now, err, k.files())
 	}
-	k.office.set(func() { a.Status = "approved" })
+	k.fake.set(func() { a.Status = "approved" })
 	for _, h := range []*taskHost{h, other} {
 		if text, isError := h.result(s.TaskID); !isError || !strings.Contains(text, "cancelled") {
 			t.Errorf("%t %q", isError, text)
@@ -425,7 +425,7 @@ func TestKeptTaskRunsElsewhere(t *testing.T) {
 	k.hold = make(chan struct{})
 	h := k.open()
 	s, a := k.waits(h, `{"n":1}`, `{}`)
-	k.office.set(func() { a.Status = "approved" })
+	k.fake.set(func() { a.Status = "approved" })
 	k.ranWith()
 	other := k.open()
 	if now, err := other.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "its call has begun") {
@@ -443,12 +443,12 @@ func TestKeptTaskRunsElsewhere(t *testing.T) {
 	// Nobody says what became of it.
 	s, a = k.waits(h, `{"n":2}`, `{}`)
 	k.ends(other)
-	k.office.set(func() { a.Status, a.Execution, a.spent = "approved", "redeemed", true })
+	k.fake.set(func() { a.Status, a.Execution, a.spent = "approved", "redeemed", true })
 	other = k.open()
 	if now, err := other.about("tasks/get", s.TaskID); err != nil || now.Status != "working" {
 		t.Errorf("it is %+v, %v", now, err)
 	}
-	k.office.set(func() { a.Execution = "unknown" })
+	k.fake.set(func() { a.Execution = "unknown" })
 	k.over(other, s.TaskID, "nobody knows what became of it")
 }
 
@@ -456,7 +456,7 @@ func TestKeptTaskRunsElsewhere(t *testing.T) {
 // run, and is on the disk no longer than it runs.
 func TestKeptTaskAccepted(t *testing.T) {
 	k := newKeptHosts(t)
-	k.office.outcome = "ALLOW"
+	k.fake.outcome = "ALLOW"
 	k.hold = make(chan struct{})
 	h := k.open()
 	s := h.begin("pay", `{"n":1}`, `{}`)

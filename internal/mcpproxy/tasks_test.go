@@ -27,7 +27,7 @@ type taskHost struct {
 
 // tasking begins a conversation with a host that has tasks, and links if it has these
 // capabilities.
-func (w *workshop) tasking(version, capabilities string, edit func(*Config)) *taskHost {
+func (w *harness) tasking(version, capabilities string, edit func(*Config)) *taskHost {
 	w.t.Helper()
 	in, out := w.open(edit)
 	h := &taskHost{t: w.t, conn: Lines(in, out), answers: map[jsonrpc.ID]*jsonrpc.Response{}}
@@ -175,8 +175,8 @@ func (h *taskHost) result(id string) (text string, isError bool) {
 // result is there as often as it is asked for. Where a host can show a link it is asked to,
 // and nothing that it answers decides.
 func TestTask(t *testing.T) {
-	w := newWorkshop(t)
-	w.office.outcome = "REQUIRE_APPROVAL"
+	w := newHarness(t)
+	w.fake.outcome = "REQUIRE_APPROVAL"
 	h := w.tasking(tasksVersion, `{"elicitation":{"url":{}}}`, func(c *Config) { c.Wait = 0 })
 	if a := h.do("tools/list", `{}`); !strings.Contains(string(a.Result), `"execution":{"taskSupport":"optional"}`) {
 		t.Errorf("the tools are %s", a.Result)
@@ -185,7 +185,7 @@ func TestTask(t *testing.T) {
 	if s.TTL != 600000 || s.PollInterval != 500 {
 		t.Errorf("it is %+v", s)
 	}
-	w.office.until(t, "an approval", func() bool { return len(w.office.approvals) == 1 })
+	w.fake.until(t, "an approval", func() bool { return len(w.fake.approvals) == 1 })
 	shown := h.told("elicitation/create")
 	for _, part := range []string{`"mode":"url"`, `"url":"http://review/apr_0"`, `"elicitationId":"apr_0"`, `"taskId":"` + s.TaskID + `"`} {
 		if !strings.Contains(shown, part) {
@@ -206,10 +206,10 @@ func TestTask(t *testing.T) {
 		t.Errorf("it is %+v, %v", now, err)
 	}
 	waiting := h.ask("tasks/result", `{"taskId":"`+s.TaskID+`"}`)
-	if w.runs.Load() != 0 || w.office.approvals[0].Status != "pending" {
+	if w.runs.Load() != 0 || w.fake.approvals[0].Status != "pending" {
 		t.Fatal("what the host's user answers has decided")
 	}
-	w.office.set(func() { w.office.approvals[0].Status = "approved" })
+	w.fake.set(func() { w.fake.approvals[0].Status = "approved" })
 	if a := h.answer(waiting); a.Error != nil || !strings.Contains(string(a.Result), "done") {
 		t.Errorf("the result is %s, %v", a.Result, a.Error)
 	}
@@ -227,8 +227,8 @@ func TestTask(t *testing.T) {
 	if _, err := h.about("tasks/cancel", s.TaskID); err == nil || !strings.Contains(err.Error(), "over already") {
 		t.Errorf("cancelled afterwards: %v", err)
 	}
-	if w.runs.Load() != 1 || fmt.Sprint(w.office.reports) != "[apr_0 succeeded]" {
-		t.Errorf("%d runs, reported: %s", w.runs.Load(), w.office.reports)
+	if w.runs.Load() != 1 || fmt.Sprint(w.fake.reports) != "[apr_0 succeeded]" {
+		t.Errorf("%d runs, reported: %s", w.runs.Load(), w.fake.reports)
 	}
 
 	// Denied: it fails, in words for the model.
@@ -236,9 +236,9 @@ func TestTask(t *testing.T) {
 	if s.TTL != usualTTL.Milliseconds() {
 		t.Errorf("it is %+v", s)
 	}
-	w.office.until(t, "a second approval", func() bool { return len(w.office.approvals) == 2 })
-	w.office.set(func() {
-		a := w.office.approvals[1]
+	w.fake.until(t, "a second approval", func() bool { return len(w.fake.approvals) == 2 })
+	w.fake.set(func() {
+		a := w.fake.approvals[1]
 		a.Status, a.Denial = "denied", &holdpoint.Denial{Kind: "wrong_args", Comment: "too much"}
 	})
 	if text, isError := h.result(s.TaskID); !isError || !strings.Contains(text, `"too much"`) {
@@ -283,7 +283,7 @@ func mustMarshal(t *testing.T, v any) []byte {
 	return data
 }
 
-func (w *workshop) proxyLinks() map[string]*link {
+func (w *harness) proxyLinks() map[string]*link {
 	w.proxy.host.mu.Lock()
 	defer w.proxy.host.mu.Unlock()
 	all := map[string]*link{}
@@ -296,20 +296,20 @@ func (w *workshop) proxyLinks() map[string]*link {
 // A cancelled task does what a cancelled call does: its approval goes on waiting, and what
 // runs is cancelled at the server and reported.
 func TestCancelledTask(t *testing.T) {
-	w := newWorkshop(t)
-	w.office.outcome = "REQUIRE_APPROVAL"
+	w := newHarness(t)
+	w.fake.outcome = "REQUIRE_APPROVAL"
 	w.hold = make(chan struct{})
 	h := w.tasking(tasksVersion, `{}`, nil)
 	s := h.begin("pay", `{}`, `{}`)
-	w.office.until(t, "an approval", func() bool { return len(w.office.approvals) == 1 })
+	w.fake.until(t, "an approval", func() bool { return len(w.fake.approvals) == 1 })
 	if now, err := h.about("tasks/cancel", s.TaskID); err != nil || now.Status != "cancelled" {
 		t.Fatalf("it is %+v, %v", now, err)
 	}
 	if text, isError := h.result(s.TaskID); !isError || !strings.Contains(text, "Not run") {
 		t.Errorf("%t %q", isError, text)
 	}
-	w.office.set(func() { w.office.approvals[0].Status = "approved" })
-	if w.runs.Load() != 0 || w.office.approvals[0].spent {
+	w.fake.set(func() { w.fake.approvals[0].Status = "approved" })
+	if w.runs.Load() != 0 || w.fake.approvals[0].spent {
 		t.Fatal("a cancelled task runs")
 	}
 
@@ -324,9 +324,9 @@ func TestCancelledTask(t *testing.T) {
 	if now, err := h.about("tasks/get", s.TaskID); err != nil || now.Status != "cancelled" {
 		t.Errorf("it is %+v, %v", now, err)
 	}
-	w.office.until(t, "a report", func() bool { return len(w.office.reports) == 1 })
-	if len(w.office.approvals) != 1 || w.runs.Load() != 1 {
-		t.Errorf("%d approvals, %d runs", len(w.office.approvals), w.runs.Load())
+	w.fake.until(t, "a report", func() bool { return len(w.fake.reports) == 1 })
+	if len(w.fake.approvals) != 1 || w.runs.Load() != 1 {
+		t.Errorf("%d approvals, %d runs", len(w.fake.approvals), w.runs.Load())
 	}
 
 	// A task whose time is over does not run.
@@ -346,10 +346,10 @@ func TestCancelledTask(t *testing.T) {
 		t.Errorf("it is %+v, %v", now, err)
 	}
 	its := func() int {
-		return slices.IndexFunc(w.office.approvals, func(a *held) bool { return a.arguments == `{"n":3}` })
+		return slices.IndexFunc(w.fake.approvals, func(a *held) bool { return a.arguments == `{"n":3}` })
 	}
-	w.office.until(t, "its approval", func() bool { return its() >= 0 })
-	w.office.set(func() { w.office.approvals[its()].Status = "expired" })
+	w.fake.until(t, "its approval", func() bool { return its() >= 0 })
+	w.fake.set(func() { w.fake.approvals[its()].Status = "expired" })
 	h.result(s.TaskID)
 	if h.answers[waiting] != nil {
 		t.Error("what the host gave up is answered")
@@ -358,7 +358,7 @@ func TestCancelledTask(t *testing.T) {
 
 // In a version without tasks there are none, whatever a host says.
 func TestNoTasks(t *testing.T) {
-	w := newWorkshop(t)
+	w := newHarness(t)
 	h := w.tasking("2025-06-18", `{"elicitation":{}}`, func(c *Config) { c.Wait = 0 })
 	if a := h.do("tools/list", `{}`); strings.Contains(string(a.Result), "taskSupport") {
 		t.Errorf("the tools are %s", a.Result)
@@ -369,7 +369,7 @@ func TestNoTasks(t *testing.T) {
 	if a := h.do("tasks/list", `{}`); a.Error == nil {
 		t.Errorf("%s", a.Result)
 	}
-	w.office.set(func() { w.office.outcome = "REQUIRE_APPROVAL" })
+	w.fake.set(func() { w.fake.outcome = "REQUIRE_APPROVAL" })
 	if a := h.do("tools/call", `{"name":"pay","arguments":{"n":1}}`); !strings.Contains(string(a.Result), "http://review/apr_0") {
 		t.Errorf("%s, %v", a.Result, a.Error)
 	}
@@ -382,7 +382,7 @@ func TestNoTasks(t *testing.T) {
 
 // There are as many tasks as there may be, and those that are over make room.
 func TestManyTasks(t *testing.T) {
-	w := newWorkshop(t)
+	w := newHarness(t)
 	h := w.tasking(tasksVersion, `{}`, nil)
 	first := h.begin("pay", `{}`, `{}`)
 	h.result(first.TaskID)

@@ -18,7 +18,7 @@ import (
 // there is nothing.
 func TestAccessReviewIsMailed(t *testing.T) {
 	t.Parallel()
-	h, ctx := newHouse(t, hour), context.Background()
+	h, ctx := newHarness(t, hour), context.Background()
 	h.add(admin.NewEndpoint{Kind: notify.Email, Name: "reviewers", Settings: notify.Settings{To: []string{notify.Reviewers}}})
 	pushing(h)
 	phone, _ := h.subscribe("boss", false)

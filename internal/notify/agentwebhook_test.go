@@ -18,7 +18,7 @@ import (
 )
 
 // tell has the agent told at the receiver, and returns the endpoint and its secret.
-func (h *house) tell(agent string, r *receiver, format string) admin.AgentSecret {
+func (h *harness) tell(agent string, r *receiver, format string) admin.AgentSecret {
 	h.t.Helper()
 	s, err := h.Endpoints.SetAgentWebhook(context.Background(), h.by, admin.AgentWebhook{AgentID: agent, URL: r.URL, Format: format}, nil)
 	if err != nil {
@@ -32,7 +32,7 @@ var agentKey = access.Principal{KeyID: "key", AgentID: "bot", Kind: access.Agent
 // An agent is told, at its own address, how each of its approvals ends, and of nothing
 // else: by webhooks that its client believes, without arguments and tokens.
 func TestAgentIsToldHowItsApprovalsEnd(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	bot, other := newReceiver(t), newReceiver(t)
 	secret := h.tell("bot", bot, "")
 	h.tell("other-bot", other, "")
@@ -88,7 +88,7 @@ func TestAgentIsToldHowItsApprovalsEnd(t *testing.T) {
 
 // The same as a CloudEvent.
 func TestAgentIsToldByCloudEvents(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	secret := h.tell("bot", r, channel.CloudEvents)
 	a := h.open()
@@ -121,7 +121,7 @@ func TestAgentIsToldByCloudEvents(t *testing.T) {
 // Another address comes with another secret, and ends the former one; no address ends
 // it, until there is one again.
 func TestAgentWebhookIsReplacedAndEnds(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	first, second := newReceiver(t), newReceiver(t)
 	old := h.tell("bot", first, "")
 	renewed := h.tell("bot", second, "")
@@ -167,7 +167,7 @@ func TestAgentWebhookIsReplacedAndEnds(t *testing.T) {
 
 // What cannot be an agent's address is refused when it is set.
 func TestAgentWebhooksAreJudged(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	for name, tc := range map[string]struct {
 		w    admin.AgentWebhook
 		want string

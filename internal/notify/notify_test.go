@@ -33,7 +33,7 @@ func webhook(r *receiver, s notify.Settings) admin.NewEndpoint {
 }
 
 func TestThoseWhoCouldActAreMailed(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	h.add(reviewers())
 	a := h.open()
 	h.settle(a.ID)
@@ -63,7 +63,7 @@ func TestThoseWhoCouldActAreMailed(t *testing.T) {
 
 // Who passes a call on twice before anybody is told tells the one who has it.
 func TestWhomItIsPassedOnToIsTold(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	h.add(reviewers())
 	a := h.open()
 	h.deliverAll()
@@ -93,7 +93,7 @@ func TestSuggestedAreAskedFirst(t *testing.T) {
 	rule.Suggested = []string{"cleo@example.com", "owner@example.com", "nobody@example.com"}
 	rule.Reminders = []engine.Duration{engine.Duration(20 * time.Minute), engine.Duration(30 * time.Minute)}
 	rule.Escalation = []engine.Escalation{{After: engine.Duration(40 * time.Minute), Role: "boss"}}
-	h := newHouse(t, rule)
+	h := newHarness(t, rule)
 	h.add(reviewers())
 	a := h.open()
 	h.deliverAll()
@@ -121,7 +121,7 @@ func TestSuggestedAreAskedFirst(t *testing.T) {
 }
 
 func TestFailedAttemptsAreRepeatedUnderOneID(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	_, secret := h.add(webhook(r, notify.Settings{}))
 	r.status.Store(http.StatusInternalServerError)
@@ -168,7 +168,7 @@ func TestFailedAttemptsAreRepeatedUnderOneID(t *testing.T) {
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	h.add(webhook(r, notify.Settings{}))
 	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -182,7 +182,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 }
 
 func TestWhatIsNeverTakenIsADeadLetter(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	h.add(webhook(r, notify.Settings{Kinds: []engine.NotificationKind{engine.NotifyOpened}}))
 	r.status.Store(http.StatusTeapot)
@@ -220,7 +220,7 @@ func TestWhatIsNeverTakenIsADeadLetter(t *testing.T) {
 }
 
 func TestGoneSwitchesTheEndpointOff(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	id, _ := h.add(webhook(r, notify.Settings{}))
 	r.status.Store(http.StatusGone)
@@ -245,7 +245,7 @@ func TestGoneSwitchesTheEndpointOff(t *testing.T) {
 }
 
 func TestToldIsOfOneMoment(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	id, _ := h.add(webhook(r, notify.Settings{}))
 	h.open()
@@ -280,7 +280,7 @@ func TestToldIsOfOneMoment(t *testing.T) {
 }
 
 func TestOneMailboxThatIsGoneEndsNothingElse(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	e := reviewers()
 	e.Settings.To = []string{"gone@example.com", "here@example.com"}
 	id, _ := h.add(e)
@@ -298,7 +298,7 @@ func TestOneMailboxThatIsGoneEndsNothingElse(t *testing.T) {
 }
 
 func TestDigest(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	h.add(webhook(r, notify.Settings{Digest: engine.Duration(10 * time.Minute)}))
 	opened := map[string]bool{}
@@ -357,7 +357,7 @@ func TestDigest(t *testing.T) {
 
 // Two deliveries of one window at once send everything once.
 func TestDigestIsMadeOnce(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	h.add(webhook(r, notify.Settings{Digest: engine.Duration(10 * time.Minute)}))
 	for range 8 {
@@ -389,7 +389,7 @@ func TestDigestIsMadeOnce(t *testing.T) {
 func TestWhatIsUrgentIsNotGathered(t *testing.T) {
 	rule := hour
 	rule.ExpiresIn = engine.Duration(5 * time.Minute)
-	h := newHouse(t, rule)
+	h := newHarness(t, rule)
 	r := newReceiver(t)
 	h.add(webhook(r, notify.Settings{Digest: engine.Duration(10 * time.Minute)}))
 	a := h.open()
@@ -417,7 +417,7 @@ func TestWhatIsUrgentIsNotGathered(t *testing.T) {
 // A worker that dies after it has sent, and before it has said so, sends again:
 // under the same id.
 func TestRepetitionHasTheSameID(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	_, secret := h.add(webhook(r, notify.Settings{}))
 	h.open()
@@ -446,7 +446,7 @@ func TestRepetitionHasTheSameID(t *testing.T) {
 }
 
 func TestPrivateAddressesAreNotAsked(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	// By settings that allow more than the worker's.
 	h.Endpoints.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	for i, url := range []string{"http://169.254.169.254/latest/meta-data", "https://10.0.0.1/x", "http://[::1]:9/x"} {
@@ -468,7 +468,7 @@ func TestPrivateAddressesAreNotAsked(t *testing.T) {
 }
 
 func TestWhoWantsWhat(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	want := map[string]bool{}
 	for name, tc := range map[string]struct {
 		s    notify.Settings
@@ -512,7 +512,7 @@ func TestWhoWantsWhat(t *testing.T) {
 }
 
 func TestMistakesInEndpointsAreNamed(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	for name, tc := range map[string]struct {
 		e    admin.NewEndpoint
 		want string

@@ -18,12 +18,12 @@ import (
 	"holdpoint/internal/store"
 )
 
-func (h *house) as(who string) access.By {
+func (h *harness) as(who string) access.By {
 	return access.By{Actor: engine.Actor{Kind: engine.HumanActor, ID: h.people[who].ID, Channel: "console"}}
 }
 
 // subscribe has a new browser of a person notified.
-func (h *house) subscribe(who string, details bool) (*pushtest.Browser, string) {
+func (h *harness) subscribe(who string, details bool) (*pushtest.Browser, string) {
 	h.t.Helper()
 	b := h.service.Subscribe(h.t, h.key.Public())
 	s := b.Subscription
@@ -37,7 +37,7 @@ func (h *house) subscribe(who string, details bool) (*pushtest.Browser, string) 
 // told is what a service worker reads of the next push.
 type told struct{ Title, Body, Path, Tag, Until string }
 
-func (h *house) next(b *pushtest.Browser) (told, pushtest.Push) {
+func (h *harness) next(b *pushtest.Browser) (told, pushtest.Push) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 10*time.Second)
 	defer cancel()
@@ -52,13 +52,13 @@ func (h *house) next(b *pushtest.Browser) (told, pushtest.Push) {
 	return said, p
 }
 
-func pushing(h *house) string {
+func pushing(h *harness) string {
 	id, _ := h.add(admin.NewEndpoint{Kind: notify.Push, Name: "People's browsers"})
 	return id
 }
 
 func TestPush(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	pushing(h)
 	plain, _ := h.subscribe("ada", false)
 	detailed, _ := h.subscribe("ben", true)
@@ -106,32 +106,32 @@ func TestPush(t *testing.T) {
 // the browser itself has ended, or when there is nothing to decide any more.
 func TestPushEnds(t *testing.T) {
 	ctx := context.Background()
-	for name, end := range map[string]func(h *house, b *pushtest.Browser, id string){
-		"removed": func(h *house, _ *pushtest.Browser, id string) {
+	for name, end := range map[string]func(h *harness, b *pushtest.Browser, id string){
+		"removed": func(h *harness, _ *pushtest.Browser, id string) {
 			if err := h.Push.Remove(ctx, h.as("ada"), id); err != nil {
 				h.t.Error(err)
 			}
 		},
-		"disabled": func(h *house, _ *pushtest.Browser, _ string) {
+		"disabled": func(h *harness, _ *pushtest.Browser, _ string) {
 			if _, err := h.owner.Exec(ctx, `UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["ada"].ID); err != nil {
 				h.t.Error(err)
 			}
 		},
-		"signed out everywhere": func(h *house, _ *pushtest.Browser, _ string) {
+		"signed out everywhere": func(h *harness, _ *pushtest.Browser, _ string) {
 			if _, err := h.Store.Factors.Reset(ctx, "ada@example.com", h.by.Event("FACTORS_RESET", "x", "", "")); err != nil {
 				h.t.Error(err)
 			}
 		},
-		"another person in the same browser": func(h *house, b *pushtest.Browser, _ string) {
+		"another person in the same browser": func(h *harness, b *pushtest.Browser, _ string) {
 			s := b.Subscription
 			if _, err := h.Push.Add(ctx, h.as("stranger"), admin.NewBrowser{Name: "x", Endpoint: s.Endpoint, P256DH: s.P256DH, Auth: s.Auth}); err != nil {
 				h.t.Error(err)
 			}
 		},
-		"ended by the browser": func(_ *house, b *pushtest.Browser, _ string) { b.Unsubscribe() },
+		"ended by the browser": func(_ *harness, b *pushtest.Browser, _ string) { b.Unsubscribe() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, hour)
+			h := newHarness(t, hour)
 			pushing(h)
 			b, id := h.subscribe("ada", true)
 			a := h.open()
@@ -158,7 +158,7 @@ func TestPushEnds(t *testing.T) {
 }
 
 func TestPushOfWhatIsDecidedIsDropped(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	pushing(h)
 	b, _ := h.subscribe("ada", true)
 	a := h.open()
@@ -170,7 +170,7 @@ func TestPushOfWhatIsDecidedIsDropped(t *testing.T) {
 }
 
 func TestPushIsTriedAgain(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	pushing(h)
 	b, _ := h.subscribe("ada", false)
 	h.open()
@@ -196,7 +196,7 @@ func TestPushIsTriedAgain(t *testing.T) {
 // TestForgedSubscription: whoever can only write to the database notifies nobody of
 // anybody's calls, and switches no details on.
 func TestForgedSubscription(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	pushing(h)
 	_, id := h.subscribe("stranger", true)
 	if _, err := h.owner.Exec(t.Context(), `UPDATE push_subscriptions SET person_id = $1 WHERE id = $2`, h.people["ada"].ID, id); err != nil {
@@ -214,7 +214,7 @@ func TestForgedSubscription(t *testing.T) {
 
 func TestBrowsersAreTheirPersons(t *testing.T) {
 	ctx := t.Context()
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	if key, err := h.Push.PublicKey(ctx); err != nil || key != "" {
 		t.Errorf("without an endpoint: key %q, %v", key, err)
 	}
@@ -275,7 +275,7 @@ func TestBrowsersAreTheirPersons(t *testing.T) {
 // TestPushServicesAreJudged: where pushes go is what a browser says, and any program may
 // pass for one.
 func TestPushServicesAreJudged(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	pushing(h)
 	strict := admin.New(admin.Config{Store: h.Store, PushKey: h.key, AllowPrivate: nil})
 	good := h.service.Subscribe(t, h.key.Public()).Subscription

@@ -12,7 +12,7 @@ import (
 )
 
 func TestRotationOverlaps(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	id, old := h.add(webhook(r, notify.Settings{}))
 	next, err := h.Endpoints.RotateSecret(context.Background(), h.by, id, "", time.Hour)
@@ -44,7 +44,7 @@ func TestRotationOverlaps(t *testing.T) {
 // TestRotationsAtOnce: of two people who change a secret at once, and of those that it had
 // before within its overlap, nobody is cut off.
 func TestRotationsAtOnce(t *testing.T) {
-	h := newHouse(t, hour)
+	h := newHarness(t, hour)
 	r := newReceiver(t)
 	id, old := h.add(webhook(r, notify.Settings{}))
 	var both sync.WaitGroup

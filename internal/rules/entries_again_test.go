@@ -17,7 +17,7 @@ import (
 // denied, until the file or what it would change is another, or it is told to.
 func TestAppliedAgain(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange)
+	h := newHarness(t, store.RolesChange)
 	person := func(name, roles string) string {
 		return fmt.Sprintf(`{"email": %q, "name": %q, "roles": [%s]}`, h.people[name].Email, name, roles)
 	}
@@ -104,7 +104,7 @@ func TestAppliedAgain(t *testing.T) {
 // An account and the approval that its roles wait for are there together, or neither is.
 func TestAccountWithItsApproval(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange)
+	h := newHarness(t, store.RolesChange)
 	ctx := t.Context()
 	waiting := func() int {
 		t.Helper()

@@ -16,7 +16,7 @@ import (
 )
 
 // target is what is secret about an endpoint.
-func (h *house) target(id string) notify.EndpointSecrets {
+func (h *harness) target(id string) notify.EndpointSecrets {
 	h.t.Helper()
 	all, err := h.admin.Endpoints.Targets(h.t.Context())
 	if err != nil {
@@ -29,7 +29,7 @@ func (h *house) target(id string) notify.EndpointSecrets {
 // people were shown.
 func TestEndpointOnChangesByApproval(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.EndpointsChange)
+	h := newHarness(t, store.EndpointsChange)
 	ctx, r := t.Context(), h.admin.Endpoints
 	var before, after string
 	hold := r.Hold
@@ -161,7 +161,7 @@ func TestEndpointOnChangesByApproval(t *testing.T) {
 // What was proposed of an endpoint changes by no raw SQL into something else that the approval makes.
 func TestProposedEndpointsAreGuarded(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.EndpointsChange)
+	h := newHarness(t, store.EndpointsChange)
 	ctx, r := t.Context(), h.admin.Endpoints
 	id, _, err := r.Add(ctx, h.by("olga"), admin.NewEndpoint{Kind: notify.Email, Name: "box", Settings: notify.Settings{To: []string{"team@example.com"}}})
 	h.approve("omar", h.waits(err))
@@ -204,7 +204,7 @@ func TestProposedEndpointsAreGuarded(t *testing.T) {
 // kept for a repetition tells of an approval that there is.
 func TestAgentWebhookWaits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.EndpointsChange)
+	h := newHarness(t, store.EndpointsChange)
 	ctx, r := t.Context(), h.admin.Endpoints
 	h.db.Agent("billing-bot", "Billing", h.people["cleo"])
 	var kept access.Once[admin.AgentSecret]
@@ -251,7 +251,7 @@ func TestAgentWebhookWaits(t *testing.T) {
 // What is applied again while it waits is the same change, with the same secret.
 func TestAppliedEndpointChangesWait(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.EndpointsChange)
+	h := newHarness(t, store.EndpointsChange)
 	ctx := t.Context()
 	h.db.Agent("billing-bot", "Billing", h.people["cleo"])
 	apply := func(host, to string) (held []admin.PendingApproval, secrets int) {

@@ -24,7 +24,7 @@ var aKey = access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "key_x",
 // What was approved is made, or ends: no change is tried again for ever.
 func TestApprovedChangeEnds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.SettingsChange)
+	h := newHarness(t, store.SettingsChange)
 	ctx, r := t.Context(), h.admin.Registry
 	tool := func(domain string) registry.Tool {
 		return registry.Tool{Name: "pay_out", RiskDomain: domain, MinTrust: engine.Verified}
@@ -106,7 +106,7 @@ func TestApprovedChangeEnds(t *testing.T) {
 // alone about what they have proposed by a key.
 func TestNobodyBreaksTheGlassForAChange(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange)
+	h := newHarness(t, store.RolesChange)
 	ctx := t.Context()
 	eve := h.db.Person(engine.Person{Name: "eve", Roles: []string{"admin", approval.BreakGlassRole}})
 	eve.VerifiedBy, eve.VerifiedAt = "totp", h.store.Clock()
@@ -183,7 +183,7 @@ func TestNobodyBreaksTheGlassForAChange(t *testing.T) {
 // before it has what the other needs.
 func TestApproversChangeAtOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange)
+	h := newHarness(t, store.RolesChange)
 	ctx := t.Context()
 	ids := []string{h.waits(h.give("olga", "ada", "auditor")), h.waits(h.give("olga", "ben", "auditor"))}
 	for _, id := range ids {
@@ -226,7 +226,7 @@ func TestApproversChangeAtOnce(t *testing.T) {
 // Whoever would be on call, and whoever owns an agent, does not decide about it.
 func TestWhoGainsDoesNotDecide(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.SettingsChange, store.RoutingChange)
+	h := newHarness(t, store.SettingsChange, store.RoutingChange)
 	ctx, r := t.Context(), h.admin.Registry
 	h.db.Agent("billing-bot", "Billing", h.people["omar"])
 	agent := admin.NewAgent("billing-bot")
@@ -259,7 +259,7 @@ func TestWhoGainsDoesNotDecide(t *testing.T) {
 // The last administrator stays one, whatever was approved before.
 func TestApprovedChangeLeavesAnAdministrator(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange)
+	h := newHarness(t, store.RolesChange)
 	ctx := t.Context()
 	none := func(who string) admin.PersonChange {
 		return admin.PersonChange{AddRoles: []string{"auditor"}, RemoveRoles: []string{"admin"}, AllowUnknownRoles: true, Reason: "leaves " + who}
@@ -294,7 +294,7 @@ func TestApprovedChangeLeavesAnAdministrator(t *testing.T) {
 }
 
 // onCall is who is on call on a schedule or will be, until when, in hours from a moment.
-func (h *house) onCall(from time.Time) string {
+func (h *harness) onCall(from time.Time) string {
 	h.t.Helper()
 	shifts, err := h.admin.OnCall.Shifts(h.t.Context())
 	if err != nil {
@@ -311,7 +311,7 @@ func (h *house) onCall(from time.Time) string {
 // that another shift ends meanwhile does not stand in its way.
 func TestScheduleWaits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RoutingChange)
+	h := newHarness(t, store.RoutingChange)
 	ctx := t.Context()
 	now := h.store.Clock().UTC().Truncate(time.Second)
 	in := func(hours int) time.Time { return now.Add(time.Duration(hours) * time.Hour) }

@@ -16,7 +16,7 @@ import (
 )
 
 // endpoint is whether an endpoint is on, and what it tells.
-func (h *house) endpoint(id string) string {
+func (h *harness) endpoint(id string) string {
 	h.t.Helper()
 	e, err := h.store.Endpoints.Get(h.t.Context(), id)
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *house) endpoint(id string) string {
 // switching it off waits for nobody.
 func TestEndpointsTakeAnApproval(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.EndpointsChange)
+	h := newHarness(t, store.EndpointsChange)
 	ctx, r := t.Context(), h.admin.Endpoints
 	mail := admin.NewEndpoint{Kind: notify.Email, Name: "The box", Settings: notify.Settings{To: []string{h.people["ada"].Email}}}
 	id, _, err := r.Add(ctx, h.by("olga"), mail)
@@ -110,7 +110,7 @@ func TestEndpointsTakeAnApproval(t *testing.T) {
 // What is applied has endpoints added off, and asks once for all of them.
 func TestAppliedEndpointsWait(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.EndpointsChange)
+	h := newHarness(t, store.EndpointsChange)
 	ctx := t.Context()
 	apply := func(done, refused int) (held []admin.PendingApproval) {
 		t.Helper()
@@ -160,7 +160,7 @@ func TestAppliedEndpointsWait(t *testing.T) {
 // once, and lowered by whoever owns the database when that was approved.
 func TestRetentionTakesAnApproval(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RetentionChange)
+	h := newHarness(t, store.RetentionChange)
 	ctx, r := t.Context(), h.admin.Retention
 	hold, err := r.PlaceHold(ctx, h.by("olga"), admin.HoldRequest{Covers: admin.CoversPerson, Subject: h.people["ben"].Email, Reason: "case 4711"}, nil)
 	if err != nil {
@@ -262,7 +262,7 @@ func TestRetentionTakesAnApproval(t *testing.T) {
 // somebody else's or over.
 func TestGuardedEndpointsAndRetention(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := t.Context()
 	mail, _, err := h.admin.Endpoints.Add(ctx, h.by("olga"), admin.NewEndpoint{Kind: notify.Email, Name: "on", Settings: notify.Settings{To: []string{"a@example.com"}}})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // for another address than the one that people are shown.
 func TestShownIsApproved(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.EndpointsChange)
+	h := newHarness(t, store.EndpointsChange)
 	ctx, r := t.Context(), h.admin.Endpoints
 	id, _, err := r.Add(ctx, h.by("olga"), admin.NewEndpoint{Kind: notify.Email, Name: "box", Off: true, Settings: notify.Settings{To: []string{"good@example.com"}}})
 	if err != nil {
@@ -62,7 +62,7 @@ func TestShownIsApproved(t *testing.T) {
 // A temporary table of a guard's name is not what the guards look at.
 func TestGuardsLookInPublic(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.EndpointsChange)
+	h := newHarness(t, store.EndpointsChange)
 	h.db.Exec(`DO $$ BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO PUBLIC', current_database()); END $$`)
 	conn := h.db.Connect(h.db.RuntimeURL)
 	if _, err := conn.Exec(t.Context(), `CREATE TEMP TABLE guarded_documents (kind text, rule jsonb, by_groups text[])`); err != nil {

@@ -21,17 +21,17 @@ import (
 	"holdpoint/internal/store"
 )
 
-// house is a committee whose members approve changes of what is set up. olga and omar
+// harness is a committee whose members approve changes of what is set up. olga and omar
 // administer, and stranger gets roles.
-type house struct {
+type harness struct {
 	*committee
 	admin *admin.Admin
 	owner *admin.Admin
 }
 
-func newHouse(t *testing.T, kinds ...string) *house {
+func newHarness(t *testing.T, kinds ...string) *harness {
 	t.Helper()
-	h := &house{committee: newCommittee(t, owners(1, time.Hour))}
+	h := &harness{committee: newCommittee(t, owners(1, time.Hour))}
 	for _, name := range []string{"olga", "omar"} {
 		h.people[name] = h.db.Person(engine.Person{Name: name, Roles: []string{"admin", "policy-owner"}})
 	}
@@ -53,7 +53,7 @@ func newHouse(t *testing.T, kinds ...string) *house {
 }
 
 // refuses checks that the database refuses a statement, whichever approval it claims to be made by.
-func (h *house) refuses(conn *pgx.Conn, sql string, ids ...string) {
+func (h *harness) refuses(conn *pgx.Conn, sql string, ids ...string) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	for _, id := range ids {
@@ -71,7 +71,7 @@ func (h *house) refuses(conn *pgx.Conn, sql string, ids ...string) {
 	}
 }
 
-func (h *house) require(kind string, byGroups ...string) {
+func (h *harness) require(kind string, byGroups ...string) {
 	h.t.Helper()
 	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}
 	if err := h.owner.Changes.RequireApproval(h.t.Context(), by, kind, owners(1, time.Hour), byGroups...); err != nil {
@@ -80,12 +80,12 @@ func (h *house) require(kind string, byGroups ...string) {
 }
 
 // by is somebody who administers in the console.
-func (h *house) by(name string) access.By {
+func (h *harness) by(name string) access.By {
 	return access.PersonAdministers(h.people[name], "console", "")
 }
 
 // waits is the approval that a change waits for; the test ends where it waits for none.
-func (h *house) waits(err error) string {
+func (h *harness) waits(err error) string {
 	h.t.Helper()
 	var refusal *access.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != admin.ApprovalRequired || refusal.Successor == "" {
@@ -95,7 +95,7 @@ func (h *house) waits(err error) string {
 }
 
 // approve has somebody approve a change, and settles it.
-func (h *house) approve(who, id string) {
+func (h *harness) approve(who, id string) {
 	h.t.Helper()
 	if got := h.vote(who, id, true); got != "" {
 		h.t.Fatalf("%s may not approve: %s", who, got)
@@ -104,7 +104,7 @@ func (h *house) approve(who, id string) {
 }
 
 // event is the event of an approval with a code.
-func (h *house) event(approvalID, code string) engine.Event {
+func (h *harness) event(approvalID, code string) engine.Event {
 	h.t.Helper()
 	events, err := h.store.Events.List(h.t.Context(), store.EventFilter{ApprovalID: approvalID, Limit: 100})
 	i := slices.IndexFunc(events, func(e engine.Event) bool { return e.Reasons[0].Code == code })
@@ -114,7 +114,7 @@ func (h *house) event(approvalID, code string) engine.Event {
 	return events[i]
 }
 
-func (h *house) roles(name string) string {
+func (h *harness) roles(name string) string {
 	h.t.Helper()
 	p, err := h.store.People.Get(h.t.Context(), h.people[name].ID)
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *house) roles(name string) string {
 	return strings.Join(p.Roles, " ")
 }
 
-func (h *house) give(by, to string, roles ...string) error {
+func (h *harness) give(by, to string, roles ...string) error {
 	h.t.Helper()
 	_, err := h.admin.People.Change(h.t.Context(), h.by(by), h.people[to].ID, admin.PersonChange{AddRoles: roles, AllowUnknownRoles: true, Reason: "joins finance"}, nil)
 	return err
@@ -134,7 +134,7 @@ func (h *house) give(by, to string, roles ...string) error {
 // approved it; taking one away waits for nobody.
 func TestRoleTakesAnApproval(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange)
+	h := newHarness(t, store.RolesChange)
 	id := h.waits(h.give("olga", "stranger", "policy-owner"))
 	if got := h.roles("stranger"); got != "reviewer" {
 		t.Fatalf("given without an approval: %s", got)
@@ -192,7 +192,7 @@ func TestRoleTakesAnApproval(t *testing.T) {
 // What has changed since it was proposed is not made, and of two proposals for one person one is.
 func TestRoleChangedMeanwhile(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange)
+	h := newHarness(t, store.RolesChange)
 	one, two := h.waits(h.give("olga", "stranger", "auditor")), h.waits(h.give("olga", "stranger", "admin"))
 	for _, id := range []string{one, two} {
 		if got := h.vote("omar", id, true); got != "" {
@@ -234,7 +234,7 @@ func TestRoleChangedMeanwhile(t *testing.T) {
 // Accounts that are added or enabled have no role until their roles are approved.
 func TestRolesOfAccounts(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange)
+	h := newHarness(t, store.RolesChange)
 	ctx := t.Context()
 	link, err := h.admin.People.Invite(ctx, h.by("olga"), admin.NewPerson{Email: "new@example.com", Roles: []string{"auditor"}}, true, nil)
 	if err != nil || link.RolesWait == "" {
@@ -278,7 +278,7 @@ func TestRolesOfAccounts(t *testing.T) {
 // A provider's groups give what the rule lets them give, and take whatever they gave.
 func TestRolesByGroups(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := t.Context()
 	h.require(store.RolesChange, "reviewer")
 	provider := sso.Config{
@@ -308,7 +308,7 @@ func TestRolesByGroups(t *testing.T) {
 // What is set for all agents, and registered of tools and agents, waits; so does who is on call.
 func TestSettingsAndRoutingTakeAnApproval(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.SettingsChange, store.RoutingChange)
+	h := newHarness(t, store.SettingsChange, store.RoutingChange)
 	ctx := t.Context()
 	h.db.Agent("billing-bot", "Billing", h.people["cleo"])
 	settings := registry.DefaultSettings()
@@ -379,7 +379,7 @@ func testEvent() engine.Event {
 // over.
 func TestGuardedRows(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange, store.RoutingChange, store.SettingsChange)
+	h := newHarness(t, store.RolesChange, store.RoutingChange, store.SettingsChange)
 	ctx := t.Context()
 	used := h.waits(h.give("olga", "stranger", "auditor"))
 	h.approve("omar", used)
@@ -419,7 +419,7 @@ func TestGuardedRows(t *testing.T) {
 // Changes that are applied together wait together, one approval for each kind.
 func TestChangesWaitTogether(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, store.RolesChange, store.SettingsChange)
+	h := newHarness(t, store.RolesChange, store.SettingsChange)
 	ctx, waits := admin.Collect(t.Context(), false)
 	for _, name := range []string{"stranger", "cleo"} {
 		if _, err := h.admin.People.Change(ctx, h.by("olga"), h.people[name].ID, admin.PersonChange{AddRoles: []string{"auditor"}, AllowUnknownRoles: true}, nil); !wasCollected(err) {
@@ -451,7 +451,7 @@ func wasCollected(err error) bool {
 
 // applies applies a file of people as a command does. It returns what each change waits for, or
 // why it was not made.
-func (h *house) applies(people string, again bool) (told []string, held []admin.PendingApproval) {
+func (h *harness) applies(people string, again bool) (told []string, held []admin.PendingApproval) {
 	h.t.Helper()
 	wanted, problems := setup.Read([]setup.Input{{Name: "people.json", Data: []byte(`{"people": [` + people + `]}`)}}, setup.Input{})
 	now, err := setup.Now(h.t.Context(), h.owner)
@@ -486,7 +486,7 @@ func (h *house) applies(people string, again bool) (told []string, held []admin.
 
 // applied applies a file that renames somebody and gives them a role: the name is changed, and
 // the role waits.
-func (h *house) applied() {
+func (h *harness) applied() {
 	h.t.Helper()
 	ada := h.people["ada"]
 	told, held := h.applies(fmt.Sprintf(`{"email": %q, "name": "Ada King", "roles": ["policy-owner", "auditor"]}`, ada.Email), false)

@@ -29,7 +29,7 @@ const (
 // What is decided by the buttons is decided as in the console: by one vote of one person,
 // who is told what came of it.
 func TestDecide(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a, m := h.open("small", plain)
 	if !strings.Contains(m.text, `Ann &amp; Co`) || !strings.Contains(m.text, "Pay 12 to") || m.button(channel.SlackApprove) == "" || m.button(never) == "" {
 		t.Fatalf("the message is %s", m.text)
@@ -57,7 +57,7 @@ func TestDecide(t *testing.T) {
 // Only a short call of low danger that a review decides has buttons. Every other message
 // links to the page, and says why.
 func TestWithoutButtons(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for name, c := range map[string]struct{ tool, arguments, why string }{
 		"medium":           {"middling", plain, "its danger is medium"},
 		"nobody said":      {"unknown_tool", plain, "nobody has said how dangerous"},
@@ -92,7 +92,7 @@ func TestWithoutButtons(t *testing.T) {
 }
 
 // ticket is one as the gate makes it, by its key: what nobody outside can.
-func (h *house) ticket(endpoint string, a approval.Approval) string {
+func (h *harness) ticket(endpoint string, a approval.Approval) string {
 	version := strconv.Itoa(a.Version)
 	mac := h.db.Sealer.Row("button", endpoint, a.ID, version, a.Call.Digest)
 	return strings.Join([]string{a.ID, version, a.Call.Digest, hex.EncodeToString(mac)}, ".")
@@ -100,7 +100,7 @@ func (h *house) ticket(endpoint string, a approval.Approval) string {
 
 // What has no buttons cannot be decided in Slack, even by a button that is genuine.
 func TestForgedPress(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	good, m := h.open("small", plain)
 	genuine := m.button(channel.SlackApprove)
 	if genuine != h.ticket(h.endpoint, good) {
@@ -149,7 +149,7 @@ func TestForgedPress(t *testing.T) {
 
 // Who may not decide in the console may not in Slack.
 func TestRefusedPeople(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a, m := h.open("small", plain)
 	button := m.button(channel.SlackApprove)
 	want := func(who, what string) {
@@ -205,7 +205,7 @@ func TestRefusedPeople(t *testing.T) {
 
 // A button is for the call as its message shows it.
 func TestStalePress(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a, m := h.open("small", plain)
 	v, err := canon.Parse([]byte(`{"amount":1200,"to":"Ann & Co"}`))
 	if err != nil {
@@ -254,7 +254,7 @@ func TestStalePress(t *testing.T) {
 
 // What Slack has not signed just now, for this endpoint and for the first time, is nothing.
 func TestRequests(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a, m := h.open("small", plain)
 	form := h.pressed(user("ada"), channel.SlackApprove, m.button(channel.SlackApprove))
 	now := time.Now()
@@ -314,7 +314,7 @@ func TestRequests(t *testing.T) {
 
 // An answer goes to Slack's own server alone, wherever a request wants it.
 func TestAnswersGoBack(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	elsewhere := newWorkspace(t)
 	_, m := h.open("small", plain)
 	form := h.pressed(user("ada"), channel.SlackApprove, m.button(channel.SlackApprove))
@@ -329,7 +329,7 @@ func TestAnswersGoBack(t *testing.T) {
 
 // A code links once, for a while, and for the app that was told of it.
 func TestLink(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	asPerson := func(name string) access.By { return access.PersonAdministers(h.people[name], "console", "") }
 	make1 := func(name string) string {
 		t.Helper()
@@ -413,7 +413,7 @@ func TestLink(t *testing.T) {
 
 // Where decisions are allowed Slack's signing secret is there, and seen by nobody.
 func TestEndpointThatDecides(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for name, e := range map[string]admin.NewEndpoint{
 		"without a secret": {Kind: notify.Slack, URL: h.space.URL + "/services/x", Settings: notify.Settings{Decide: "low"}},
 		"short secret":     {Kind: notify.Slack, URL: h.space.URL + "/services/x", Signing: "short", Settings: notify.Settings{Decide: "low"}},

@@ -28,8 +28,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-// house is a database whose log a sequencer keeps.
-type house struct {
+// harness is a database whose log a sequencer keeps.
+type harness struct {
 	t     testing.TB
 	url   string // of the runtime
 	key   string // the data key
@@ -37,7 +37,7 @@ type house struct {
 	store *store.Store
 }
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
 	ctx := t.Context()
 	url := pgtest.Migrated(t, store.Migrate)
@@ -52,7 +52,7 @@ func newHouse(t testing.TB) *house {
 	}
 	raw := make([]byte, seal.KeySize)
 	rand.Read(raw)
-	h := &house{t: t, url: pgtest.Server(t).URL("stream_app", "app", owner.Config().Database), key: base64.StdEncoding.EncodeToString(raw), owner: owner}
+	h := &harness{t: t, url: pgtest.Server(t).URL("stream_app", "app", owner.Config().Database), key: base64.StdEncoding.EncodeToString(raw), owner: owner}
 	h.store = h.open()
 	private, _, err := audit.NewKey(rand.Reader, "test")
 	if err != nil {
@@ -68,7 +68,7 @@ func newHouse(t testing.TB) *house {
 }
 
 // open opens the store once more, as another process does.
-func (h *house) open() *store.Store {
+func (h *harness) open() *store.Store {
 	h.t.Helper()
 	key, err := seal.ParseKey(h.key)
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *house) open() *store.Store {
 }
 
 // background runs until the test, or what it returns, ends it.
-func (h *house) background(run func(context.Context)) (stop func()) {
+func (h *harness) background(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); run(ctx) }()
@@ -97,7 +97,7 @@ func (h *house) background(run func(context.Context)) (stop func()) {
 }
 
 // events appends n of them.
-func (h *house) events(n int, kind engine.EventType, outcome engine.Outcome, payload string) {
+func (h *harness) events(n int, kind engine.EventType, outcome engine.Outcome, payload string) {
 	h.t.Helper()
 	var group sync.WaitGroup
 	for range n {
@@ -114,7 +114,7 @@ func (h *house) events(n int, kind engine.EventType, outcome engine.Outcome, pay
 }
 
 // until waits until something holds that the database knows.
-func (h *house) until(what string, holds func() bool) {
+func (h *harness) until(what string, holds func() bool) {
 	h.t.Helper()
 	deadline := time.After(3 * time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -128,7 +128,7 @@ func (h *house) until(what string, holds func() bool) {
 	}
 }
 
-func (h *house) positions() []store.StreamPosition {
+func (h *harness) positions() []store.StreamPosition {
 	h.t.Helper()
 	list, err := h.store.Streams.Positions(context.Background())
 	if err != nil {
@@ -138,7 +138,7 @@ func (h *house) positions() []store.StreamPosition {
 }
 
 // position is how far the stream is; the zero one when it has not begun.
-func (h *house) position(name string) store.StreamPosition {
+func (h *harness) position(name string) store.StreamPosition {
 	for _, p := range h.positions() {
 		if p.Name == name {
 			return p
@@ -148,7 +148,7 @@ func (h *house) position(name string) store.StreamPosition {
 }
 
 // sequenced waits until so many events have their places.
-func (h *house) sequenced(n int64) {
+func (h *harness) sequenced(n int64) {
 	h.t.Helper()
 	h.until(fmt.Sprintf("%d events in the log", n), func() bool {
 		head, err := h.store.Log.Head(context.Background())
@@ -157,13 +157,13 @@ func (h *house) sequenced(n int64) {
 }
 
 // taken waits until the receiver has taken so many places of the log.
-func (h *house) taken(name string, n int64) {
+func (h *harness) taken(name string, n int64) {
 	h.t.Helper()
 	h.until(fmt.Sprintf("%d events taken", n), func() bool { return h.position(name).Leaf == n })
 }
 
 // stream makes one to a receiver, which settles soon.
-func (h *house) stream(s *store.Store, c Config) *Stream {
+func (h *harness) stream(s *store.Store, c Config) *Stream {
 	h.t.Helper()
 	r, err := c.Receiver(loopback, "h")
 	if err != nil {
@@ -181,7 +181,7 @@ func syslogTo(c *collector, a *authority) Config {
 // order but for windows that are sent again.
 func TestEveryEventArrives(t *testing.T) {
 	t.Parallel()
-	h, a := newHouse(t), newAuthority(t)
+	h, a := newHarness(t), newAuthority(t)
 	const n = 600
 	c := newCollector(t, a, 50)
 	h.background(h.stream(h.store, syslogTo(c, a)).Run)
@@ -219,7 +219,7 @@ const streamLocks = `pg_locks WHERE locktype = 'advisory' AND granted AND objsub
 // from what was taken.
 func TestKillAndResume(t *testing.T) {
 	t.Parallel()
-	h, a := newHouse(t), newAuthority(t)
+	h, a := newHarness(t), newAuthority(t)
 	const n, kills = 600, 6
 	h.events(n, engine.Decided, engine.Allow, `{}`)
 	h.sequenced(n)
@@ -292,7 +292,7 @@ func TestKillAndResume(t *testing.T) {
 // more than a window comes twice.
 func TestTwoWorkers(t *testing.T) {
 	t.Parallel()
-	h, a := newHouse(t), newAuthority(t)
+	h, a := newHarness(t), newAuthority(t)
 	c := newCollector(t, a, 0)
 	h.background(h.stream(h.open(), syslogTo(c, a)).Run)
 	h.background(h.stream(h.open(), syslogTo(c, a)).Run)
@@ -330,7 +330,7 @@ func TestTwoWorkers(t *testing.T) {
 
 func TestFiltersAndBeginning(t *testing.T) {
 	t.Parallel()
-	h, a := newHouse(t), newAuthority(t)
+	h, a := newHarness(t), newAuthority(t)
 	h.events(50, engine.Decided, engine.Allow, `{}`)
 	h.events(3, engine.SignIn, engine.Deny, `{}`)
 	h.events(4, engine.SignIn, engine.Allow, `{}`)
@@ -401,7 +401,7 @@ func (d *deaf) Send(_ context.Context, messages []Message) (int, error) {
 // connection.
 func TestFailuresAreKept(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.events(10, engine.Decided, engine.Allow, `{}`)
 	h.sequenced(10)
 	d := &deaf{takes: 4, err: errors.New("no more \x00" + strings.Repeat("é", 400))}
@@ -437,7 +437,7 @@ func TestFailuresAreKept(t *testing.T) {
 // One window holds so many bytes and one event more, and a filter that nothing
 // passes goes through the log in steps.
 func TestWindowsAreBounded(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.events(12, engine.Decided, engine.Allow, `{"a":"`+strings.Repeat("x", 100_000)+`"}`)
 	h.sequenced(12)
 	led, err := h.store.Streams.Lead(t.Context(), "w", func(ctx context.Context, l *store.StreamLeader) error {

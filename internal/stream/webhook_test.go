@@ -114,7 +114,7 @@ func always(w http.ResponseWriter, _ *http.Request) bool { return true }
 // are sent again.
 func TestEveryEventArrivesByWebhook(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	const n = 400
 	seed := uint64(time.Now().UnixNano()) // #nosec G115 -- any will do
 	t.Logf("seed %d", seed)

@@ -41,9 +41,9 @@ import (
 
 const origin = "holdpoint.example.com/log"
 
-// house is the API on a database of its own, with a sequencer that runs while the
+// harness is the API on a database of its own, with a sequencer that runs while the
 // test wants it to.
-type house struct {
+type harness struct {
 	*gate.Gate
 	*admin.Admin
 	Log      *auditlog.Log
@@ -72,21 +72,21 @@ func (k keyring) Authenticate(_ context.Context, text string) (access.Principal,
 	return p, ok, nil
 }
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
-	return newHouseOf(t, api.Limits{})
+	return newHarnessOf(t, api.Limits{})
 }
 
-func newHouseOf(t testing.TB, limits api.Limits) *house {
+func newHarnessOf(t testing.TB, limits api.Limits) *harness {
 	t.Helper()
 	db := storetest.New(t)
-	return houseOn(t, db, db.Runtime(), limits)
+	return harnessOn(t, db, db.Runtime(), limits)
 }
 
-// houseOn is a house on a database and a store of it that the test has made.
-func houseOn(t testing.TB, db *storetest.Database, s *store.Store, limits api.Limits) *house {
+// harnessOn is a harness on a database and a store of it that the test has made.
+func harnessOn(t testing.TB, db *storetest.Database, s *store.Store, limits api.Limits) *harness {
 	t.Helper()
-	h := &house{t: t, db: db, owner: db.Connect(db.URL), stop: func() {}}
+	h := &harness{t: t, db: db, owner: db.Connect(db.URL), stop: func() {}}
 	// A superuser's own: nothing keeps this connection from what it wants.
 	h.exec(`SET session_replication_role = replica`)
 	sealer := db.Sealer
@@ -171,7 +171,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func (h *house) exec(sql string, args ...any) {
+func (h *harness) exec(sql string, args ...any) {
 	h.t.Helper()
 	if _, err := h.owner.Exec(context.Background(), sql, args...); err != nil {
 		h.t.Fatal(err)
@@ -179,7 +179,7 @@ func (h *house) exec(sql string, args ...any) {
 }
 
 // judgeAgain makes the gate know what is registered now.
-func (h *house) judgeAgain() {
+func (h *harness) judgeAgain() {
 	h.t.Helper()
 	known, err := h.Store.Registry.Snapshot(context.Background())
 	if err != nil {
@@ -196,7 +196,7 @@ func (h *house) judgeAgain() {
 }
 
 // count is what a query says.
-func (h *house) count(sql string) (n int64) {
+func (h *harness) count(sql string) (n int64) {
 	h.t.Helper()
 	if err := h.owner.QueryRow(context.Background(), sql).Scan(&n); err != nil {
 		h.t.Fatal(err)
@@ -204,8 +204,8 @@ func (h *house) count(sql string) (n int64) {
 	return n
 }
 
-// sequence runs a sequencer until the house's stop.
-func (h *house) sequence() {
+// sequence runs a sequencer until the harness's stop.
+func (h *harness) sequence() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	q := &auditlog.Sequencer{Store: h.Store, Keys: h.keys, Logger: slog.New(slog.DiscardHandler), Every: 5 * time.Millisecond}
@@ -214,7 +214,7 @@ func (h *house) sequence() {
 }
 
 // log appends n events and waits until they have their places.
-func (h *house) log(n int) {
+func (h *harness) log(n int) {
 	h.t.Helper()
 	var group sync.WaitGroup
 	for i := range n {
@@ -230,10 +230,10 @@ func (h *house) log(n int) {
 	}
 }
 
-// logged is a house with so many events in its log, and the sequencer running.
-func logged(t testing.TB, n int) *house {
+// logged is a harness with so many events in its log, and the sequencer running.
+func logged(t testing.TB, n int) *harness {
 	t.Helper()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.sequence()
 	h.log(n)
 	return h
@@ -244,12 +244,12 @@ type reply struct {
 	body []byte
 }
 
-func (h *house) do(method, path string, headers ...string) reply {
+func (h *harness) do(method, path string, headers ...string) reply {
 	h.t.Helper()
 	return h.send(method, path, "", headers...)
 }
 
-func (h *house) send(method, path, body string, headers ...string) reply {
+func (h *harness) send(method, path, body string, headers ...string) reply {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, h.server.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -273,7 +273,7 @@ func (h *house) send(method, path, body string, headers ...string) reply {
 
 // documented fails the test unless the answer's status, and its media type, are in the
 // OpenAPI document.
-func (h *house) documented(req *http.Request, res *http.Response) {
+func (h *harness) documented(req *http.Request, res *http.Response) {
 	h.t.Helper()
 	if req.Method == http.MethodHead || res.StatusCode == http.StatusMethodNotAllowed {
 		return // as GET, without the body; and no operation of the address
@@ -340,10 +340,10 @@ func readDocument(a *api.API) (d apiDocument, err error) {
 	return d, nil
 }
 
-func (h *house) get(path string) reply { h.t.Helper(); return h.do(http.MethodGet, path) }
+func (h *harness) get(path string) reply { h.t.Helper(); return h.do(http.MethodGet, path) }
 
 // ask reads something of the auditors'.
-func (h *house) ask(path string) reply {
+func (h *harness) ask(path string) reply {
 	h.t.Helper()
 	return h.do(http.MethodGet, path, "Authorization", "Bearer auditing")
 }
@@ -370,7 +370,7 @@ func (r reply) into(t testing.TB, v any) {
 	}
 }
 
-func (h *house) checkpoint() audit.Checkpoint {
+func (h *harness) checkpoint() audit.Checkpoint {
 	h.t.Helper()
 	c, err := audit.OpenCheckpoint(h.get("/log/checkpoint").want(h.t, 200, "").body, h.verifier)
 	if err != nil {
@@ -380,7 +380,7 @@ func (h *house) checkpoint() audit.Checkpoint {
 }
 
 // misfits are the places in a bundle whose entries do not fit the tile's hashes.
-func (h *house) misfits(n int64, width int) (places []int) {
+func (h *harness) misfits(n int64, width int) (places []int) {
 	h.t.Helper()
 	entries, err := audit.ParseBundle(h.get("/log/"+audit.Resource{Entries: true, N: n, Width: width}.Path()).want(h.t, 200, "").body)
 	if err != nil {

@@ -43,8 +43,8 @@ const (
 	ruleFor = `{"id":"NAME","description":"Asks.","match":{"tool_name":"NAME","environment":"*"},"outcome":"OUTCOME","approver_role":"reviewer","stakes":"[DANGER] Pay {amount} to {*to}"}`
 )
 
-// house is a gate with a channel in Slack, on a database of its own.
-type house struct {
+// harness is a gate with a channel in Slack, on a database of its own.
+type harness struct {
 	*admin.Admin
 	t       *testing.T
 	db      *storetest.Database
@@ -62,12 +62,12 @@ type house struct {
 }
 
 // doorOn is a door over a store.
-func (h *house) doorOn(s *store.Store) *slack.Door {
+func (h *harness) doorOn(s *store.Store) *slack.Door {
 	return &slack.Door{Store: s, Votes: h.newGate(s).Contributions, Linker: admin.New(admin.Config{Store: s}).Slack, Answers: h.poster, Logger: slog.New(slog.DiscardHandler)}
 }
 
 // ahead is a door of a gate whose database's clock has gone on.
-func (h *house) ahead(by time.Duration) *slack.Door {
+func (h *harness) ahead(by time.Duration) *slack.Door {
 	h.db.Ahead(by)
 	return h.doorOn(h.db.Runtime())
 }
@@ -111,10 +111,10 @@ func newWorkspace(t *testing.T) *workspace {
 	return w
 }
 
-func newHouse(t *testing.T) *house {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
 	db := storetest.New(t)
-	h := &house{t: t, db: db, store: db.Runtime(), people: map[string]engine.Person{}, space: newWorkspace(t)}
+	h := &harness{t: t, db: db, store: db.Runtime(), people: map[string]engine.Person{}, space: newWorkspace(t)}
 	for name, role := range map[string]string{"ada": "reviewer", "ben": "reviewer", "owner": "reviewer", "stranger": "other"} {
 		h.people[name] = db.Person(engine.Person{Name: name, Roles: []string{role}})
 	}
@@ -172,7 +172,7 @@ func newHouse(t *testing.T) *house {
 
 var by = access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
 
-func (h *house) add(name, decide, signing string) string {
+func (h *harness) add(name, decide, signing string) string {
 	h.t.Helper()
 	id, _, err := h.Endpoints.Add(h.t.Context(), by, admin.NewEndpoint{
 		Kind: notify.Slack, Name: name, URL: h.space.URL + "/services/" + strconv.Itoa(len(name)), Signing: signing,
@@ -184,7 +184,7 @@ func (h *house) add(name, decide, signing string) string {
 	return id
 }
 
-func (h *house) set(change func(*notify.Settings), signing string) {
+func (h *harness) set(change func(*notify.Settings), signing string) {
 	h.t.Helper()
 	if change == nil {
 		change = func(*notify.Settings) {}
@@ -197,7 +197,7 @@ func (h *house) set(change func(*notify.Settings), signing string) {
 // user is somebody's account in Slack.
 func user(name string) string { return "U" + strings.ToUpper(name) }
 
-func (h *house) link(name string) {
+func (h *harness) link(name string) {
 	h.t.Helper()
 	code, err := h.Slack.NewCode(h.t.Context(), access.PersonAdministers(h.people[name], "console", ""))
 	if err != nil {
@@ -209,12 +209,12 @@ func (h *house) link(name string) {
 }
 
 // signed is a request of Slack's, signed at a time.
-func (h *house) signed(form url.Values, at time.Time, with string) slack.Request {
+func (h *harness) signed(form url.Values, at time.Time, with string) slack.Request {
 	body, stamp := []byte(form.Encode()), strconv.FormatInt(at.Unix(), 10)
 	return slack.Request{Endpoint: h.endpoint, Timestamp: stamp, Signature: slack.Sign(with, stamp, body), Body: body, ID: "req_test"}
 }
 
-func (h *house) command(from, text string) string {
+func (h *harness) command(from, text string) string {
 	h.t.Helper()
 	answer, err := h.door.Command(h.t.Context(), h.signed(url.Values{"command": {"/holdpoint"}, "text": {text}, "team_id": {team}, "user_id": {from}}, time.Now(), secret))
 	if err != nil {
@@ -231,7 +231,7 @@ func call(tool, arguments string) string {
 var agent = access.Principal{KeyID: "key", AgentID: "bot", Kind: access.AgentKey, MaxState: "authenticated"}
 
 // open opens an approval, has it told, and returns it with what Slack was posted of it.
-func (h *house) open(tool, arguments string) (approval.Approval, message) {
+func (h *harness) open(tool, arguments string) (approval.Approval, message) {
 	h.t.Helper()
 	v, err := canon.Parse([]byte(call(tool, arguments)))
 	if err != nil {
@@ -249,14 +249,14 @@ func (h *house) open(tool, arguments string) (approval.Approval, message) {
 	return h.read(checked.Approval.ID), list[0]
 }
 
-func (h *house) settle(id string) {
+func (h *harness) settle(id string) {
 	h.t.Helper()
 	if _, err := h.settler.Settle(h.t.Context(), id); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) read(id string) approval.Approval {
+func (h *harness) read(id string) approval.Approval {
 	h.t.Helper()
 	r, err := h.store.Approvals.Get(h.t.Context(), id)
 	if err != nil {
@@ -266,7 +266,7 @@ func (h *house) read(id string) approval.Approval {
 }
 
 // told delivers what is due, and returns what Slack was posted by that.
-func (h *house) told() []message {
+func (h *harness) told() []message {
 	h.t.Helper()
 	ids, err := h.store.Notifications.Due(h.t.Context(), 100)
 	if err != nil {
@@ -314,7 +314,7 @@ func (m message) button(id string) string {
 }
 
 // pressed is the form that Slack sends when a user presses a button.
-func (h *house) pressed(from, action, value string) url.Values {
+func (h *harness) pressed(from, action, value string) url.Values {
 	payload, err := json.Marshal(map[string]any{
 		"type": "block_actions", "user": map[string]any{"id": from, "team_id": team}, "team": map[string]any{"id": team},
 		"response_url": h.space.URL + "/actions/1", "actions": []any{map[string]any{"action_id": action, "value": value, "type": "button"}},
@@ -335,13 +335,13 @@ func interaction(t *testing.T, door *slack.Door, r slack.Request) error {
 }
 
 // press has somebody press a button, and returns what they alone are shown.
-func (h *house) press(name, action, value string) string {
+func (h *harness) press(name, action, value string) string {
 	h.t.Helper()
 	return h.send(h.pressed(user(name), action, value))
 }
 
 // send sends a form, which is another one each time: no two requests have one signature.
-func (h *house) send(form url.Values) string {
+func (h *harness) send(form url.Values) string {
 	h.t.Helper()
 	form.Set("turn", store.NewID("x"))
 	before := len(h.space.answers)
@@ -359,7 +359,7 @@ func (h *house) send(form url.Values) string {
 }
 
 // voted counts the events of votes that were cast in Slack, and were not refused.
-func (h *house) voted(id string) (n int) {
+func (h *harness) voted(id string) (n int) {
 	h.t.Helper()
 	events, err := h.store.Events.List(h.t.Context(), store.EventFilter{Limit: 1000, ApprovalID: id})
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 // within bounds every wait of these tests.
 const within = 30 * time.Second
 
-// office is a Holdpoint of one agent that does what the test says.
-type office struct {
+// fakeHoldpoint is a Holdpoint of one agent that does what the test says.
+type fakeHoldpoint struct {
 	mu        sync.Mutex
 	outcome   string // of a check: ALLOW, DENY or REQUIRE_APPROVAL
 	limits    string // constraints of what is allowed
@@ -36,7 +36,7 @@ type office struct {
 	changed   *sync.Cond
 }
 
-// held is an approval of the office's.
+// held is an approval of the fake's.
 type held struct {
 	holdpoint.Approval
 	arguments string // that the token is good for
@@ -45,15 +45,15 @@ type held struct {
 	key       string // under which it was redeemed
 }
 
-func newOffice(t *testing.T) (*office, *Gate) {
-	o := &office{outcome: "ALLOW"}
+func newFakeHoldpoint(t *testing.T) (*fakeHoldpoint, *Gate) {
+	o := &fakeHoldpoint{outcome: "ALLOW"}
 	o.changed = sync.NewCond(&o.mu)
 	server := httptest.NewServer(o)
 	t.Cleanup(server.Close)
 	return o, &Gate{Client: &holdpoint.Client{URL: server.URL, Key: "hp_test"}}
 }
 
-func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (o *fakeHoldpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	o.mu.Lock()
@@ -183,7 +183,7 @@ func orEmpty(limits string) string {
 	return limits
 }
 
-func (o *office) find(id string) *held {
+func (o *fakeHoldpoint) find(id string) *held {
 	for _, a := range o.approvals {
 		if a.ID == id {
 			return a
@@ -192,8 +192,8 @@ func (o *office) find(id string) *held {
 	return nil
 }
 
-// until waits for what is true of the office.
-func (o *office) until(t *testing.T, what string, is func() bool) {
+// until waits for what is true of the fake.
+func (o *fakeHoldpoint) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	late := time.AfterFunc(within, func() { o.mu.Lock(); defer o.mu.Unlock(); o.changed.Broadcast() })
 	defer late.Stop()
@@ -208,17 +208,17 @@ func (o *office) until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func (o *office) set(f func()) {
+func (o *fakeHoldpoint) set(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f()
 	o.changed.Broadcast()
 }
 
-// workshop is a server with one tool that counts, and a host before a proxy.
-type workshop struct {
+// harness is a server with one tool that counts, and a host before a proxy.
+type harness struct {
 	t       *testing.T
-	office  *office
+	fake    *fakeHoldpoint
 	gate    *Gate
 	pins    *Pins
 	server  *sdk.Server
@@ -234,9 +234,9 @@ type workshop struct {
 	end     func()          // ends the server
 }
 
-func newWorkshop(t *testing.T) *workshop {
-	o, gate := newOffice(t)
-	w := &workshop{t: t, office: o, gate: gate, pins: &Pins{Path: filepath.Join(t.TempDir(), "pins", "s.json")}, ran: make(chan string, 100), told: make(chan string, 1000)}
+func newHarness(t *testing.T) *harness {
+	o, gate := newFakeHoldpoint(t)
+	w := &harness{t: t, fake: o, gate: gate, pins: &Pins{Path: filepath.Join(t.TempDir(), "pins", "s.json")}, ran: make(chan string, 100), told: make(chan string, 1000)}
 	w.server = sdk.NewServer(&sdk.Implementation{Name: "s", Version: "1"}, &sdk.ServerOptions{Capabilities: &sdk.ServerCapabilities{Resources: &sdk.ResourceCapabilities{}, Tools: &sdk.ToolCapabilities{ListChanged: true}}})
 	w.tool("pay", "Pays.")
 	w.server.AddResource(&sdk.Resource{URI: "test://x", Name: "x"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
@@ -246,7 +246,7 @@ func newWorkshop(t *testing.T) *workshop {
 }
 
 // tool adds a tool, or describes it anew.
-func (w *workshop) tool(name, says string) {
+func (w *harness) tool(name, says string) {
 	w.server.AddTool(&sdk.Tool{Name: name, Description: says, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		w.runs.Add(1)
 		meta, _ := json.Marshal(r.Params.Meta)
@@ -262,7 +262,7 @@ func (w *workshop) tool(name, says string) {
 }
 
 // open puts a proxy before the server, for a host that reads and writes there.
-func (w *workshop) open(edit func(*Config)) (in io.ReadCloser, out io.WriteCloser) {
+func (w *harness) open(edit func(*Config)) (in io.ReadCloser, out io.WriteCloser) {
 	w.t.Helper()
 	cfg := Config{Name: "s", Gate: w.gate, Pins: w.pins, Wait: within, Logger: slog.New(slog.DiscardHandler)}
 	if edit != nil {
@@ -289,7 +289,7 @@ func (w *workshop) open(edit func(*Config)) (in io.ReadCloser, out io.WriteClose
 }
 
 // start begins a conversation. It may be called again.
-func (w *workshop) start(edit func(*Config)) *workshop {
+func (w *harness) start(edit func(*Config)) *harness {
 	w.t.Helper()
 	in, out := w.open(edit)
 	client := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
@@ -304,7 +304,7 @@ func (w *workshop) start(edit func(*Config)) *workshop {
 }
 
 // ranWith waits until the tool is called, and returns with what.
-func (w *workshop) ranWith() string {
+func (w *harness) ranWith() string {
 	w.t.Helper()
 	select {
 	case with := <-w.ran:
@@ -316,7 +316,7 @@ func (w *workshop) ranWith() string {
 }
 
 // call calls a tool and says what it answered.
-func (w *workshop) call(tool string, arguments any) (text string, isError bool) {
+func (w *harness) call(tool string, arguments any) (text string, isError bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), within)
 	defer cancel()
@@ -332,7 +332,7 @@ func (w *workshop) call(tool string, arguments any) (text string, isError bool) 
 
 // refused fails the test when the call ran, or is not answered with an error that says
 // this.
-func (w *workshop) refused(tool string, arguments any, says string) {
+func (w *harness) refused(tool string, arguments any, says string) {
 	w.t.Helper()
 	before := w.runs.Load()
 	if text, isError := w.call(tool, arguments); !isError || !strings.Contains(text, says) {
@@ -344,7 +344,7 @@ func (w *workshop) refused(tool string, arguments any, says string) {
 }
 
 // runs1 fails the test unless the call ran once, and its answer says this.
-func (w *workshop) runs1(tool string, arguments any, says string) {
+func (w *harness) runs1(tool string, arguments any, says string) {
 	w.t.Helper()
 	before := w.runs.Load()
 	if text, isError := w.call(tool, arguments); isError || !strings.Contains(text, says) {
@@ -355,7 +355,7 @@ func (w *workshop) runs1(tool string, arguments any, says string) {
 	}
 }
 
-func (w *workshop) tools() (all []*sdk.Tool) {
+func (w *harness) tools() (all []*sdk.Tool) {
 	w.t.Helper()
 	list, err := w.host.ListTools(w.t.Context(), nil)
 	if err != nil {

@@ -46,8 +46,8 @@ rules:
     outcome: ALLOW
 `
 
-// house is a gate with people, a worker that settles, and a log that is signed.
-type house struct {
+// harness is a gate with people, a worker that settles, and a log that is signed.
+type harness struct {
 	*gate.Gate
 	*admin.Admin
 	t        testing.TB
@@ -59,10 +59,10 @@ type house struct {
 	key      string
 }
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
 	ctx := context.Background()
-	h := &house{t: t, db: storetest.New(t), people: map[string]engine.Person{}}
+	h := &harness{t: t, db: storetest.New(t), people: map[string]engine.Person{}}
 	s, sealer := h.db.Runtime(), h.db.Sealer
 	h.populate()
 	b, problems := policy.Load([]byte(bundle), policy.Options{})
@@ -88,7 +88,7 @@ func newHouse(t testing.TB) *house {
 }
 
 // sequence has the log written and signed for as long as the test runs.
-func (h *house) sequence(s *store.Store) {
+func (h *harness) sequence(s *store.Store) {
 	private, public, err := audit.NewKey(rand.Reader, "evidence.example.com/log")
 	must(h.t, err)
 	keys, err := audit.ParseKeys(private)
@@ -104,7 +104,7 @@ func (h *house) sequence(s *store.Store) {
 	h.t.Cleanup(func() { stop(); running.Wait() })
 }
 
-func (h *house) populate() {
+func (h *harness) populate() {
 	for _, name := range []string{"ada", "ben", "cleo", "owner"} {
 		h.people[name] = h.db.Person(engine.Person{Email: name + "@example.com", Name: strings.ToUpper(name[:1]) + name[1:] + " <i>", Roles: []string{"reviewer"}})
 	}
@@ -122,7 +122,7 @@ func must(t testing.TB, err error) {
 func second[T any](_ T, err error) error { return err }
 
 // open proposes a call of a tool that somebody has to look at.
-func (h *house) open(tool, arguments string) approval.Approval {
+func (h *harness) open(tool, arguments string) approval.Approval {
 	h.t.Helper()
 	name, err := json.Marshal(tool)
 	must(h.t, err)
@@ -138,7 +138,7 @@ func (h *house) open(tool, arguments string) approval.Approval {
 
 // look puts the approval's card before somebody, as the console does, and returns
 // its digest.
-func (h *house) look(who, id string) string {
+func (h *harness) look(who, id string) string {
 	h.t.Helper()
 	ctx := context.Background()
 	card, err := h.Queries.Card(ctx, h.people[who], id, gate.Full)
@@ -150,7 +150,7 @@ func (h *house) look(who, id string) string {
 	return audit.Digest([]byte(seen))
 }
 
-func (h *house) vote(who string, a approval.Approval, yes bool, comment string) {
+func (h *harness) vote(who string, a approval.Approval, yes bool, comment string) {
 	h.t.Helper()
 	p := h.people[who]
 	p.VerifiedBy, p.VerifiedAt = "totp", time.Now()
@@ -161,7 +161,7 @@ func (h *house) vote(who string, a approval.Approval, yes bool, comment string) 
 	must(h.t, second(h.Contributions.Vote(context.Background(), v, nil)))
 }
 
-func (h *house) settle(id string) {
+func (h *harness) settle(id string) {
 	h.t.Helper()
 	r, err := h.settler.Settle(context.Background(), id)
 	if err != nil || !r.Over {
@@ -169,11 +169,11 @@ func (h *house) settle(id string) {
 	}
 }
 
-func (h *house) packer() *evidence.Packer {
+func (h *harness) packer() *evidence.Packer {
 	return &evidence.Packer{Store: h.Store, Sealer: h.Sealer, Exporter: &auditlog.Exporter{Store: h.Store, Keys: []string{h.key}}, Present: web.EvidenceCard}
 }
 
-func (h *house) pack(r evidence.Request) string {
+func (h *harness) pack(r evidence.Request) string {
 	h.t.Helper()
 	r.Actor = engine.Actor{Kind: engine.HumanActor, ID: "usr_auditor", Channel: "api"}
 	var out bytes.Buffer
@@ -183,7 +183,7 @@ func (h *house) pack(r evidence.Request) string {
 }
 
 // verify checks a pack with the log's key, and returns what is wrong with it.
-func (h *house) verify(pack string) (wrong []string, d audit.Disclosure) {
+func (h *harness) verify(pack string) (wrong []string, d audit.Disclosure) {
 	h.t.Helper()
 	report, d, err := evidence.Verify(strings.NewReader(pack), &audit.Verifier{Verifiers: []note.Verifier{h.verifier}})
 	if err != nil {

@@ -50,10 +50,10 @@ const (
 	document = `{"tool_name":"pay","tool_category":"write","authorization_state":"none","evidence_refs":["x:1"],"risk_domain":"finance","proposed_arguments":{"to":"` + canary + `"},"recommended_route":"accept"}`
 )
 
-// house is a gate with people, a mail server and whatever receivers a test adds,
+// harness is a gate with people, a mail server and whatever receivers a test adds,
 // on a database of its own. Settling and delivering are called by the test, as
 // the workflows would.
-type house struct {
+type harness struct {
 	*gate.Gate
 	*admin.Admin
 	t         *testing.T
@@ -72,12 +72,12 @@ type guarded struct{ client *outbound.Client }
 
 func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) { return g.client.Do(r) }
 
-func newHouse(t *testing.T, rule approval.Rule) *house {
+func newHarness(t *testing.T, rule approval.Rule) *harness {
 	t.Helper()
 	ctx := context.Background()
 	db := storetest.New(t)
 	s, sealer := db.Runtime(), db.Sealer
-	h := &house{t: t, owner: db.Connect(db.URL), people: map[string]engine.Person{}, mailbox: newMailbox(t), by: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}}
+	h := &harness{t: t, owner: db.Connect(db.URL), people: map[string]engine.Person{}, mailbox: newMailbox(t), by: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}}
 	for name, roles := range map[string][]string{
 		"ada": {"reviewer"}, "ben": {"reviewer"}, "cleo": {"reviewer"}, "owner": {"reviewer"}, "boss": {"boss"}, "root": {"admin"}, "stranger": {"other"},
 	} {
@@ -126,7 +126,7 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 	return h
 }
 
-func (h *house) add(e admin.NewEndpoint) (id, secret string) {
+func (h *harness) add(e admin.NewEndpoint) (id, secret string) {
 	h.t.Helper()
 	id, secret, err := h.Endpoints.Add(context.Background(), h.by, e)
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *house) add(e admin.NewEndpoint) (id, secret string) {
 }
 
 // open opens an approval and settles it for the first time.
-func (h *house) open() approval.Approval {
+func (h *harness) open() approval.Approval {
 	h.t.Helper()
 	v, err := canon.Parse([]byte(document))
 	if err != nil {
@@ -150,7 +150,7 @@ func (h *house) open() approval.Approval {
 	return *checked.Approval
 }
 
-func (h *house) settle(id string) gate.Settlement {
+func (h *harness) settle(id string) gate.Settlement {
 	h.t.Helper()
 	r, err := h.settler.Settle(context.Background(), id)
 	if err != nil {
@@ -161,7 +161,7 @@ func (h *house) settle(id string) gate.Settlement {
 
 // pass moves the opening of the approval into the past, as though so much time had
 // passed since.
-func (h *house) pass(a approval.Approval, d time.Duration) {
+func (h *harness) pass(a approval.Approval, d time.Duration) {
 	h.t.Helper()
 	if _, err := h.owner.Exec(context.Background(), fmt.Sprintf(`SET LOCAL session_replication_role = replica;
 		UPDATE approvals SET opened_at = opened_at - interval '%d microseconds' WHERE id = '%s'`, d.Microseconds(), a.ID)); err != nil {
@@ -169,7 +169,7 @@ func (h *house) pass(a approval.Approval, d time.Duration) {
 	}
 }
 
-func (h *house) vote(who string, a approval.Approval, yes bool) {
+func (h *harness) vote(who string, a approval.Approval, yes bool) {
 	h.t.Helper()
 	v := gate.VoteRequest{Person: h.people[who], ApprovalID: a.ID, Approve: yes, Digest: a.Call.Digest, Version: a.Version, Channel: "api"}
 	if !yes {
@@ -181,7 +181,7 @@ func (h *house) vote(who string, a approval.Approval, yes bool) {
 	h.settle(a.ID)
 }
 
-func (h *house) due() []string {
+func (h *harness) due() []string {
 	h.t.Helper()
 	ids, err := h.Store.Notifications.Due(context.Background(), 100)
 	if err != nil {
@@ -190,7 +190,7 @@ func (h *house) due() []string {
 	return ids
 }
 
-func (h *house) deliver(id string) workflows.DeliverResult {
+func (h *harness) deliver(id string) workflows.DeliverResult {
 	h.t.Helper()
 	r, err := h.deliverer.Deliver(context.Background(), workflows.DeliverInput{NotificationID: id})
 	if err != nil {
@@ -200,7 +200,7 @@ func (h *house) deliver(id string) workflows.DeliverResult {
 }
 
 // deliverAll delivers everything that is due.
-func (h *house) deliverAll() {
+func (h *harness) deliverAll() {
 	h.t.Helper()
 	for _, id := range h.due() {
 		if !h.deliver(id).Done {
@@ -209,7 +209,7 @@ func (h *house) deliverAll() {
 	}
 }
 
-func (h *house) notification(id string) store.Notification {
+func (h *harness) notification(id string) store.Notification {
 	h.t.Helper()
 	n, err := h.Store.Notifications.Get(context.Background(), id)
 	if err != nil {
@@ -219,7 +219,7 @@ func (h *house) notification(id string) store.Notification {
 }
 
 // recorded counts events with the reason code.
-func (h *house) recorded(code string) (n int) {
+func (h *harness) recorded(code string) (n int) {
 	h.t.Helper()
 	events, err := h.Store.Events.List(context.Background(), store.EventFilter{Limit: 1000})
 	if err != nil {
@@ -234,7 +234,7 @@ func (h *house) recorded(code string) (n int) {
 }
 
 // everything is all rows of the tables of this package as text.
-func (h *house) everything() string {
+func (h *harness) everything() string {
 	h.t.Helper()
 	var text string
 	if err := h.owner.QueryRow(context.Background(), `SELECT coalesce((SELECT string_agg(n::text, E'\n') FROM notifications n), '') ||
