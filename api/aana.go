@@ -161,7 +161,7 @@ func (a dialectDoor) preToolCheck(c *call) error {
 		}
 		return decidedReply(answer, answer.Approval)
 	}
-	return checked(a.API, c, body, request, func(once *access.Once[gate.Checked]) (gate.Checked, error) {
+	return checked(a.API, c, body, request, func(once *access.Idempotency[gate.Checked]) (gate.Checked, error) {
 		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, document, request, once)
 		if err == nil {
 			a.decided(gate.DialectAANA, checked.Route, started)

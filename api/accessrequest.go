@@ -173,7 +173,7 @@ func (a dialectDoor) requestAccess(c *call) error {
 	if len(wrong) > 0 {
 		return notEvaluated(wrong)
 	}
-	return answer(a.API, c, document, func(once *access.Once[gate.View]) (gate.View, error) {
+	return answer(a.API, c, document, func(once *access.Idempotency[gate.View]) (gate.View, error) {
 		return a.Gate.RequestAccess(c.r.Context(), c.principal, submission, RequestID(c.r.Context()), once)
 	}, func(v gate.View) (access.Reply, error) {
 		if v.Approval.Status.Terminal() {
@@ -200,7 +200,7 @@ func (a dialectDoor) cancelAccess(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Cancel(c.r.Context(), c.principal, c.r.PathValue("id"), RequestID(c.r.Context()), once)
 	}, func(of approval.Approval) (access.Reply, error) {
 		return a.taskReply(http.StatusOK, gate.View{Approval: of})

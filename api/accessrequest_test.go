@@ -113,7 +113,7 @@ func TestAccessRequest(t *testing.T) {
 		t.Errorf("among several: %+v", many[0])
 	}
 
-	by := access.By{Actor: engine.Actor{Kind: engine.SystemActor, ID: "test", Channel: "cli"}}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.SystemActor, ID: "test", Channel: "cli"}}
 	if err := h.Registry.ThrowKillSwitch(t.Context(), by, "bot", "it went mad", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func (a peopleDoor) getAccessReview(c *call) error {
 }
 
 // reviewing is a handler that answers with the review that was changed.
-func reviewing(a peopleDoor, c *call, in any, do func(by access.By, once *access.Once[admin.AccessReview]) (admin.AccessReview, error)) error {
+func reviewing(a peopleDoor, c *call, in any, do func(by access.Initiator, once *access.Idempotency[admin.AccessReview]) (admin.AccessReview, error)) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err
@@ -162,8 +162,8 @@ func reviewing(a peopleDoor, c *call, in any, do func(by access.By, once *access
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[admin.AccessReview]) (admin.AccessReview, error) {
-		return do(c.principal.Administrator(RequestID(c.r.Context())), once)
+	return answer(a.API, c, body, func(once *access.Idempotency[admin.AccessReview]) (admin.AccessReview, error) {
+		return do(c.principal.Initiator(RequestID(c.r.Context())), once)
 	}, func(r admin.AccessReview) (access.Reply, error) {
 		return jsonReply(http.StatusOK, wireReview(r, now), nil)
 	})
@@ -171,7 +171,7 @@ func reviewing(a peopleDoor, c *call, in any, do func(by access.By, once *access
 
 func (a peopleDoor) startAccessReview(c *call) error {
 	var in AccessReviewBody
-	return reviewing(a, c, &in, func(by access.By, once *access.Once[admin.AccessReview]) (admin.AccessReview, error) {
+	return reviewing(a, c, &in, func(by access.Initiator, once *access.Idempotency[admin.AccessReview]) (admin.AccessReview, error) {
 		q := admin.AccessReviewRequest{Title: in.Title, Roles: in.Roles, DueAt: in.DueAt, Reviewer: in.Reviewer, Alternate: in.Alternate, ByRole: in.RoleReviewers}
 		if in.Since != nil {
 			q.Since = *in.Since
@@ -185,14 +185,14 @@ func (a peopleDoor) startAccessReview(c *call) error {
 
 func (a peopleDoor) assignAccessReview(c *call) error {
 	var in AccessAssignBody
-	return reviewing(a, c, &in, func(by access.By, once *access.Once[admin.AccessReview]) (admin.AccessReview, error) {
+	return reviewing(a, c, &in, func(by access.Initiator, once *access.Idempotency[admin.AccessReview]) (admin.AccessReview, error) {
 		return a.Admin.AccessReviews.Assign(c.r.Context(), by, c.r.PathValue("id"), in.From, in.To, in.Lines, once)
 	})
 }
 
 func (a peopleDoor) completeAccessReview(c *call) error {
 	var in AccessCompleteBody
-	return reviewing(a, c, &in, func(by access.By, once *access.Once[admin.AccessReview]) (admin.AccessReview, error) {
+	return reviewing(a, c, &in, func(by access.Initiator, once *access.Idempotency[admin.AccessReview]) (admin.AccessReview, error) {
 		return a.Admin.AccessReviews.Complete(c.r.Context(), by, c.r.PathValue("id"), in.Incomplete, once)
 	})
 }
@@ -202,8 +202,8 @@ func (a peopleDoor) removeAccesses(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[[]admin.AccessRemoval]) ([]admin.AccessRemoval, error) {
-		return a.Admin.AccessReviews.Remove(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), c.r.PathValue("id"), once)
+	return answer(a.API, c, body, func(once *access.Idempotency[[]admin.AccessRemoval]) ([]admin.AccessRemoval, error) {
+		return a.Admin.AccessReviews.Remove(c.r.Context(), c.principal.Initiator(RequestID(c.r.Context())), c.r.PathValue("id"), once)
 	}, func(done []admin.AccessRemoval) (access.Reply, error) {
 		out := AccessRemovals{Accounts: []AccessRemoval{}}
 		for _, one := range done {

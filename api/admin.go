@@ -156,20 +156,20 @@ func (a adminDoor) getSettings(c *call) error {
 func (a adminDoor) rules(c *call) error { return ok(c, a.Rules()) }
 
 // administer answers a change with what was sent, as it was understood.
-func administer[T any](a *API, c *call, do func(by access.By, in T, once *access.Once[access.Done]) error) error {
+func administer[T any](a *API, c *call, do func(by access.Initiator, in T, once *access.Idempotency[access.Done]) error) error {
 	var in T
 	body, err := readInto(c, &in)
 	if err != nil {
 		return err
 	}
-	return answer(a, c, body, func(once *access.Once[T]) (T, error) {
+	return answer(a, c, body, func(once *access.Idempotency[T]) (T, error) {
 		done := access.Adapt(once, func(access.Done) T { return in })
-		return in, do(c.principal.Administrator(RequestID(c.r.Context())), in, done)
+		return in, do(c.principal.Initiator(RequestID(c.r.Context())), in, done)
 	}, func(in T) (access.Reply, error) { return jsonReply(http.StatusOK, in, nil) })
 }
 
 func (a adminDoor) putAgent(c *call) error {
-	return administer(a.API, c, func(by access.By, in registry.Agent, once *access.Once[access.Done]) error {
+	return administer(a.API, c, func(by access.Initiator, in registry.Agent, once *access.Idempotency[access.Done]) error {
 		return a.Admin.Registry.RegisterAgent(c.r.Context(), by, in, once)
 	})
 }
@@ -180,8 +180,8 @@ func (a adminDoor) agentWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[admin.AgentSecret]) (admin.AgentSecret, error) {
-		by := c.principal.Administrator(RequestID(c.r.Context()))
+	return answer(a.API, c, body, func(once *access.Idempotency[admin.AgentSecret]) (admin.AgentSecret, error) {
+		by := c.principal.Initiator(RequestID(c.r.Context()))
 		return a.Admin.Endpoints.SetAgentWebhook(c.r.Context(), by, admin.AgentWebhook{AgentID: in.AgentID, URL: in.URL, Plain: in.Plain, Format: in.Format}, once)
 	}, func(s admin.AgentSecret) (access.Reply, error) {
 		return jsonReply(http.StatusOK, AgentWebhookAnswer{AgentID: in.AgentID, EndpointID: s.EndpointID, Secret: s.Secret, ApprovalID: s.ApprovalID}, nil)
@@ -189,31 +189,31 @@ func (a adminDoor) agentWebhook(c *call) error {
 }
 
 func (a adminDoor) revokeAgent(c *call) error {
-	return administer(a.API, c, func(by access.By, in RevokeAgentBody, once *access.Once[access.Done]) error {
+	return administer(a.API, c, func(by access.Initiator, in RevokeAgentBody, once *access.Idempotency[access.Done]) error {
 		return a.Admin.Registry.RevokeAgent(c.r.Context(), by, in.AgentID, in.Revoked, once)
 	})
 }
 
 func (a adminDoor) putTool(c *call) error {
-	return administer(a.API, c, func(by access.By, in registry.Tool, once *access.Once[access.Done]) error {
+	return administer(a.API, c, func(by access.Initiator, in registry.Tool, once *access.Idempotency[access.Done]) error {
 		return a.Admin.Registry.RegisterTool(c.r.Context(), by, in, once)
 	})
 }
 
 func (a adminDoor) revokeTool(c *call) error {
-	return administer(a.API, c, func(by access.By, in RevokeToolBody, once *access.Once[access.Done]) error {
+	return administer(a.API, c, func(by access.Initiator, in RevokeToolBody, once *access.Idempotency[access.Done]) error {
 		return a.Admin.Registry.RevokeTool(c.r.Context(), by, in.ToolName, in.Revoked, once)
 	})
 }
 
 func (a adminDoor) putSettings(c *call) error {
-	return administer(a.API, c, func(by access.By, in registry.Settings, once *access.Once[access.Done]) error {
+	return administer(a.API, c, func(by access.Initiator, in registry.Settings, once *access.Idempotency[access.Done]) error {
 		return a.Admin.Registry.PutSettings(c.r.Context(), by, in, once)
 	})
 }
 
 func (a adminDoor) kill(c *call) error {
-	return administer(a.API, c, func(by access.By, in KillBody, once *access.Once[access.Done]) error {
+	return administer(a.API, c, func(by access.Initiator, in KillBody, once *access.Idempotency[access.Done]) error {
 		if (in.AgentID != "") == in.All {
 			return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "Name one agent_id, or say \"all\": true."}
 		}

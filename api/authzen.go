@@ -205,13 +205,13 @@ func (a dialectDoor) evaluateOne(c *call, document canon.Value) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, keyed(document, request), func(once *access.Once[gate.Evaluated]) (gate.Evaluated, error) {
+	return answer(a.API, c, keyed(document, request), func(once *access.Idempotency[gate.Evaluated]) (gate.Evaluated, error) {
 		return a.evaluated(c, document, request, once)
 	}, a.decisionReply(c))
 }
 
 // evaluated has the gate judge one request.
-func (a dialectDoor) evaluated(c *call, document canon.Value, request gate.Request, once *access.Once[gate.Evaluated]) (gate.Evaluated, error) {
+func (a dialectDoor) evaluated(c *call, document canon.Value, request gate.Request, once *access.Idempotency[gate.Evaluated]) (gate.Evaluated, error) {
 	started := time.Now()
 	evaluated, wrong, err := a.Gate.Evaluate(c.r.Context(), c.principal, document, request, once)
 	if len(wrong) > 0 {
@@ -327,7 +327,7 @@ func (a dialectDoor) evaluateItem(c *call, item canon.Value, request gate.Reques
 		own.Key = fmt.Sprintf("%s %d", repeat.Key, i) // no caller's key has a blank
 		repeat = &own
 	}
-	reply, err := replyOnce(a.API, c, repeat, func(once *access.Once[gate.Evaluated]) (gate.Evaluated, error) {
+	reply, err := replyOnce(a.API, c, repeat, func(once *access.Idempotency[gate.Evaluated]) (gate.Evaluated, error) {
 		if authzen.PresentsApproval(item) {
 			return gate.Evaluated{}, &failure{
 				Status: http.StatusBadRequest, Code: "approval_alone", Detail: "An approval is presented by a request of its own, at " + evaluationPath + ".",

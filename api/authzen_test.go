@@ -292,7 +292,7 @@ func TestEvaluationsStopAtAKillSwitch(t *testing.T) {
 	if d := h.evaluate(body, "Idempotency-Key", "k"); !d.Decision {
 		t.Fatalf("got %+v", d)
 	}
-	by := access.By{Actor: engine.Actor{Kind: engine.SystemActor, ID: "test", Channel: "cli"}}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.SystemActor, ID: "test", Channel: "cli"}}
 	if err := h.Registry.ThrowKillSwitch(t.Context(), by, "bot", "it went mad", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (a changeDoor) proposal(c *call, in ChangeBody) (rules.Proposal, error) {
 	if a.Changes == nil {
 		return rules.Proposal{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "No change can be proposed here."}
 	}
-	p := rules.Proposal{Kind: in.Kind, Data: []byte(in.Text), Name: in.Kind, Reason: in.Reason, By: c.principal.Administrator(RequestID(c.r.Context()))}
+	p := rules.Proposal{Kind: in.Kind, Data: []byte(in.Text), Name: in.Kind, Reason: in.Reason, By: c.principal.Initiator(RequestID(c.r.Context()))}
 	if in.EffectiveFrom != "" {
 		var err error
 		if p.From, err = time.Parse(time.RFC3339, in.EffectiveFrom); err != nil {
@@ -136,8 +136,8 @@ func (a changeDoor) proposeChange(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[gate.OpenedRuleChange]) (gate.OpenedRuleChange, error) {
-		p.Once = once
+	return answer(a.API, c, body, func(once *access.Idempotency[gate.OpenedRuleChange]) (gate.OpenedRuleChange, error) {
+		p.Idempotency = once
 		return a.Changes.Propose(c.r.Context(), p)
 	}, func(o gate.OpenedRuleChange) (access.Reply, error) {
 		return jsonReply(http.StatusOK, ProposedChange{ApprovalID: o.ApprovalID, Needed: o.Needed, Role: o.Role, ExpiresAt: o.ExpiresAt, Review: a.PublicURL + "/approvals/" + o.ApprovalID}, nil)
@@ -172,8 +172,8 @@ func (a changeDoor) withdrawChange(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
-		return a.Gate.Contributions.Withdraw(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), engine.Person{}, c.r.PathValue("id"), once)
+	return answer(a.API, c, body, func(once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
+		return a.Gate.Contributions.Withdraw(c.r.Context(), c.principal.Initiator(RequestID(c.r.Context())), engine.Person{}, c.r.PathValue("id"), once)
 	}, func(x approval.Approval) (access.Reply, error) {
 		return jsonReply(http.StatusOK, WithdrawnChange{ApprovalID: x.ID, Status: string(x.State.Status)}, nil)
 	})

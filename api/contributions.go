@@ -85,48 +85,48 @@ func (a approvalDoor) conversation() []operation {
 			scope: signedIn, in: in, out: Approval{}, statuses: []int{200}, problems: problems, repeats: true, handle: handle,
 		}
 	}
-	say := func(what func(gate.Contribution, *call, *access.Once[approval.Approval]) (approval.Approval, error)) func(*call) error {
+	say := func(what func(gate.Contribution, *call, *access.Idempotency[approval.Approval]) (approval.Approval, error)) func(*call) error {
 		return func(c *call) error {
 			var in RemarkBody
 			body, err := readInto(c, &in)
 			if err != nil {
 				return err
 			}
-			return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 				return what(s, c, once)
 			})
 		}
 	}
-	bare := func(what func(gate.Contribution, *call, *access.Once[approval.Approval]) (approval.Approval, error)) func(*call) error {
+	bare := func(what func(gate.Contribution, *call, *access.Idempotency[approval.Approval]) (approval.Approval, error)) func(*call) error {
 		return func(c *call) error {
 			body, err := readOptional(c, &EmptyBody{})
 			if err != nil {
 				return err
 			}
-			return a.contributeInPerson(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			return a.contributeInPerson(c, body, "", func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 				return what(s, c, once)
 			})
 		}
 	}
 	return []operation{
 		person("comments", "Comment", "Everybody who may see the approval can read it, its agent too.", RemarkBody{},
-			say(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			say(func(s gate.Contribution, c *call, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Comment(c.r.Context(), s, once)
 			})),
 		person("questions", "Ask for more information", "The clock stands still for the answer as the approval's rule says.", RemarkBody{},
-			say(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			say(func(s gate.Contribution, c *call, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Ask(c.r.Context(), s, once)
 			})),
 		person("information", "Answer a question", "By somebody who answers for the call; its agent uses answers.", RemarkBody{},
-			say(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			say(func(s gate.Contribution, c *call, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.InformInPerson(c.r.Context(), s, once)
 			})),
 		person("claim", "Claim it", "For half an hour. It keeps nobody else from deciding. The body may be left out.", EmptyBody{},
-			bare(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			bare(func(s gate.Contribution, c *call, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Claim(c.r.Context(), s, once)
 			})),
 		person("unclaim", "Give it back", "The body may be left out.", EmptyBody{},
-			bare(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			bare(func(s gate.Contribution, c *call, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Unclaim(c.r.Context(), s, once)
 			})),
 		person("pass-on", "Pass it on to a colleague", "A claim for somebody else who could approve it now, and who is told. It keeps nobody else from deciding.", PassOnBody{}, a.passOn),
@@ -141,9 +141,11 @@ func (a approvalDoor) conversation() []operation {
 }
 
 // contributeInPerson lets a signed-in person do something with an approval.
-func (a *API) contributeInPerson(c *call, body canon.Value, comment string, do func(gate.Contribution, *access.Once[approval.Approval]) (approval.Approval, error)) error {
+func (a *API) contributeInPerson(c *call, body canon.Value, comment string, do func(gate.Contribution, *access.Idempotency[approval.Approval]) (approval.Approval, error)) error {
 	contribution := gate.Contribution{Person: c.person, ApprovalID: c.r.PathValue("id"), Comment: comment, RequestID: RequestID(c.r.Context()), Channel: "api"}
-	return answer(a, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) { return do(contribution, once) }, a.approvalReply(c))
+	return answer(a, c, body, func(once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
+		return do(contribution, once)
+	}, a.approvalReply(c))
 }
 
 func (a approvalDoor) extend(c *call) error {
@@ -152,7 +154,7 @@ func (a approvalDoor) extend(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Extend(c.r.Context(), s, time.Duration(in.By), once)
 	})
 }
@@ -163,7 +165,7 @@ func (a approvalDoor) passOn(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.PassOn(c.r.Context(), s, in.To, once)
 	})
 }
@@ -175,7 +177,7 @@ func (a approvalDoor) edit(c *call) error {
 		return err
 	}
 	arguments, _ := body.Get("arguments")
-	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Edit(c.r.Context(), gate.EditRequest{Contribution: s, Arguments: arguments, Digest: in.Digest, Version: in.Version}, once)
 	})
 }
@@ -186,7 +188,7 @@ func (a approvalDoor) breakGlass(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.BreakGlass(c.r.Context(), s, in.Alone, in.Digest, in.Version, once)
 	})
 }
@@ -197,7 +199,7 @@ func (a approvalDoor) stepUp(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.contributeInPerson(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, "", func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		if in.Declined {
 			return a.Gate.Contributions.StepUp(c.r.Context(), s, "", false, in.Digest, in.Version, once)
 		}
@@ -226,7 +228,7 @@ func (a approvalDoor) supply(c *call) error {
 		return err
 	}
 	values, _ := body.Get("values")
-	return a.contributeInPerson(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, "", func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.AnswerInPerson(c.r.Context(), s, values, in.Digest, in.Version, once)
 	})
 }
@@ -237,7 +239,7 @@ func (a approvalDoor) reconcile(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Reconcile(c.r.Context(), s, approval.Execution(in.Outcome), once)
 	})
 }
@@ -248,7 +250,7 @@ func (a approvalDoor) reviewBreakGlass(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.contributeInPerson(c, body, in.Comment, func(s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.ReviewBreakGlass(c.r.Context(), s, in.Justified, once)
 	})
 }

@@ -229,7 +229,7 @@ func TestDirectoryNames(t *testing.T) {
 
 	// An erasure takes them.
 	o.exec(`UPDATE retention_floor SET shortest = '0'`)
-	by := access.By{Actor: engine.Actor{Kind: engine.HumanActor, ID: o.olga.ID}}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.HumanActor, ID: o.olga.ID}}
 	if _, err := o.Retention.Erase(t.Context(), by, admin.EraseRequest{Person: eve.id(), Reason: "asked for"}, nil); err != nil {
 		t.Fatal(err)
 	}

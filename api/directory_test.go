@@ -536,7 +536,7 @@ func TestDirectoryKey(t *testing.T) {
 	if r := o.send("POST", "/scim/v2/Users", `{}`, "Authorization", "Bearer directory", "Content-Type", "text/plain"); r.StatusCode != 415 {
 		t.Errorf("a text: %d", r.StatusCode)
 	}
-	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops"}}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops"}}
 	for scopes, want := range map[string]bool{identity.ScopeSCIM: true, "": true, identity.ScopeSCIM + "," + identity.ScopeAdmin: false, identity.ScopeAudit + "," + identity.ScopeSCIM: false} {
 		n := admin.NewKey{Kind: access.AdminKey}
 		if scopes != "" {

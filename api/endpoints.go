@@ -143,9 +143,9 @@ func replace[T any](value, given *T) {
 
 func (a endpointDoor) changeEndpoint(c *call) error {
 	var in EndpointBody
-	return endpointChanged(a, c, &in, func(by access.By, once *access.Once[access.Done]) error {
+	return endpointChanged(a, c, &in, func(by access.Initiator, once *access.Idempotency[access.Done]) error {
 		by.Reason = in.Reason
-		return a.Admin.Endpoints.Change(c.r.Context(), by, c.r.PathValue("id"), admin.EndpointChange{Settings: in.settings, URL: in.URL, Plain: in.Plain, Signing: in.Signing, Once: once})
+		return a.Admin.Endpoints.Change(c.r.Context(), by, c.r.PathValue("id"), admin.EndpointChange{Settings: in.settings, URL: in.URL, Plain: in.Plain, Signing: in.Signing, Idempotency: once})
 	})
 }
 
@@ -153,21 +153,21 @@ func (a endpointDoor) changeEndpoint(c *call) error {
 func (a endpointDoor) switchEndpoint(off bool) func(*call) error {
 	return func(c *call) error {
 		var in EndpointReason
-		return endpointChanged(a, c, &in, func(by access.By, _ *access.Once[access.Done]) error {
+		return endpointChanged(a, c, &in, func(by access.Initiator, _ *access.Idempotency[access.Done]) error {
 			by.Reason = in.Reason
 			return a.Admin.Endpoints.Switch(c.r.Context(), by, c.r.PathValue("id"), off)
 		})
 	}
 }
 
-func endpointChanged(a endpointDoor, c *call, in any, do func(access.By, *access.Once[access.Done]) error) error {
+func endpointChanged(a endpointDoor, c *call, in any, do func(access.Initiator, *access.Idempotency[access.Done]) error) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err
 	}
 	id := c.r.PathValue("id")
-	return answer(a.API, c, body, func(once *access.Once[ChangedEndpoint]) (ChangedEndpoint, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[ChangedEndpoint]) (ChangedEndpoint, error) {
 		changed := ChangedEndpoint{ID: id}
-		return changed, do(c.principal.Administrator(RequestID(c.r.Context())), access.Adapt(once, func(access.Done) ChangedEndpoint { return changed }))
+		return changed, do(c.principal.Initiator(RequestID(c.r.Context())), access.Adapt(once, func(access.Done) ChangedEndpoint { return changed }))
 	}, func(e ChangedEndpoint) (access.Reply, error) { return jsonReply(http.StatusOK, e, nil) })
 }

@@ -21,7 +21,7 @@ import (
 func TestEndpointsAreChanged(t *testing.T) {
 	h := withAgents(t)
 	const path = "/v1/admin/endpoints"
-	by := access.By{Reason: "for a test"}
+	by := access.Initiator{Reason: "for a test"}
 	by.Actor.ID = "usr_test"
 	id, _, err := h.Endpoints.Add(t.Context(), by, admin.NewEndpoint{Kind: notify.Webhook, Name: "Desk", URL: "https://desk.example.com/secret-place", Settings: notify.Settings{Roles: []string{"finance"}}})
 	if err != nil {

@@ -81,7 +81,7 @@ func (a approvalDoor) redeem(c *call) error {
 		return err
 	}
 	arguments, _ := body.Get("arguments")
-	return answer(a.API, c, body, func(once *access.Once[gate.Redemption]) (gate.Redemption, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[gate.Redemption]) (gate.Redemption, error) {
 		redeemed, err := a.Gate.Redeem(c.r.Context(), c.principal, gate.RedeemRequest{
 			Token: in.Token, Tool: in.ToolName, Arguments: arguments, Preconditions: in.Preconditions, Lease: lease(in.LeaseSeconds),
 			RequestID: RequestID(c.r.Context()),
@@ -140,7 +140,7 @@ func (a approvalDoor) execution(c *call) error {
 	if output, sent := body.Get("output"); sent {
 		request.Output = &output
 	}
-	return answer(a.API, c, body, func(once *access.Once[gate.ExecutedCall]) (gate.ExecutedCall, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[gate.ExecutedCall]) (gate.ExecutedCall, error) {
 		return a.Gate.Executed(c.r.Context(), c.principal, request, once)
 	}, func(done gate.ExecutedCall) (access.Reply, error) {
 		return jsonReply(http.StatusOK, ExecutedAnswer{a.wire(c.principal, gate.View{Approval: done.Approval}), done.Output}, nil)
@@ -172,7 +172,7 @@ func (a approvalDoor) ungated(c *call) error {
 	if len(wrong) > 0 {
 		return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body is not what it has to be.", Fields: wrong}
 	}
-	return answer(a.API, c, body, func(once *access.Once[engine.Event]) (engine.Event, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[engine.Event]) (engine.Event, error) {
 		return a.Gate.ReportUngated(c.r.Context(), c.principal, u, once)
 	}, func(e engine.Event) (access.Reply, error) {
 		return jsonReply(http.StatusOK, UngatedAnswer{e.ID, e.Timestamp}, nil)

@@ -84,11 +84,11 @@ func (a grantDoor) revokeGrant(c *call) error {
 		return err
 	}
 	id := c.r.PathValue("id")
-	return answer(a.API, c, body, func(once *access.Once[access.Done]) (done access.Done, err error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[access.Done]) (done access.Done, err error) {
 		if c.isPerson {
-			return done, a.Gate.Grants.Revoke(c.r.Context(), c.person, id, access.PersonAdministers(c.person, "api", RequestID(c.r.Context())), once)
+			return done, a.Gate.Grants.Revoke(c.r.Context(), c.person, id, access.PersonInitiator(c.person, "api", RequestID(c.r.Context())), once)
 		}
-		return done, a.Gate.Grants.RevokeByKey(c.r.Context(), id, c.principal.Administrator(RequestID(c.r.Context())), once)
+		return done, a.Gate.Grants.RevokeByKey(c.r.Context(), id, c.principal.Initiator(RequestID(c.r.Context())), once)
 	}, func(access.Done) (access.Reply, error) {
 		return jsonReply(http.StatusOK, RevokedGrant{ID: id, Revoked: true}, nil)
 	})

@@ -45,7 +45,7 @@ func (a peopleDoor) listOnCall(c *call) error {
 }
 
 func (a peopleDoor) setOnCall(c *call) error {
-	return administer(a.API, c, func(by access.By, in OnCallBody, once *access.Once[access.Done]) error {
+	return administer(a.API, c, func(by access.Initiator, in OnCallBody, once *access.Idempotency[access.Done]) error {
 		q := admin.OnCallRequest{Schedule: c.r.PathValue("schedule"), Emails: in.People}
 		for _, field := range []struct {
 			name, text string

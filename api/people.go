@@ -77,16 +77,16 @@ func (a peopleDoor) people() []operation {
 		{method: "GET", path: path + "/{id}", summary: "Read a person", scope: identity.ScopeAdmin, out: PersonAccount{}, statuses: []int{200}, problems: []int{401, 403, 404, 503}, handle: a.getPerson},
 		change("", "Invite a person", "Changes of people take database_people_url; without it they are made by command (422 by_command).", InviteBody{}, PersonLink{}, a.invite),
 		change("/{id}", "Change a person's name and roles", "Without a role, votes in what still waits are void. Where giving roles takes an approval, nothing is changed yet: 409 approval_required names it as successor.", PersonBody{}, Person{}, a.changePerson),
-		change("/{id}/disable", "Disable a person", "", CancelBody{}, Person{}, a.changing(func(c *call, by access.By, once *access.Once[engine.Person]) (engine.Person, error) {
+		change("/{id}/disable", "Disable a person", "", CancelBody{}, Person{}, a.changing(func(c *call, by access.Initiator, once *access.Idempotency[engine.Person]) (engine.Person, error) {
 			return a.Admin.People.Disable(c.r.Context(), by, c.r.PathValue("id"), once)
 		})),
-		change("/{id}/sign-out", "End all sessions of a person", "", CancelBody{}, Person{}, a.changing(func(c *call, by access.By, once *access.Once[engine.Person]) (engine.Person, error) {
+		change("/{id}/sign-out", "End all sessions of a person", "", CancelBody{}, Person{}, a.changing(func(c *call, by access.Initiator, once *access.Idempotency[engine.Person]) (engine.Person, error) {
 			return a.Admin.People.SignOut(c.r.Context(), by, c.r.PathValue("id"), once)
 		})),
-		change("/{id}/enable", "Enable a person again", "The former password is void. Second factors stay.", CancelBody{}, PersonLink{}, a.linking(func(c *call, by access.By, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error) {
+		change("/{id}/enable", "Enable a person again", "The former password is void. Second factors stay.", CancelBody{}, PersonLink{}, a.linking(func(c *call, by access.Initiator, once *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error) {
 			return a.Admin.People.Enable(c.r.Context(), by, c.r.PathValue("id"), once)
 		})),
-		change("/{id}/reset-password", "Make a person's password void", "All sessions end. Second factors stay.", CancelBody{}, PersonLink{}, a.linking(func(c *call, by access.By, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error) {
+		change("/{id}/reset-password", "Make a person's password void", "All sessions end. Second factors stay.", CancelBody{}, PersonLink{}, a.linking(func(c *call, by access.Initiator, once *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error) {
 			return a.Admin.People.ResetPassword(c.r.Context(), by, c.r.PathValue("id"), once)
 		})),
 	}
@@ -123,39 +123,39 @@ func (a peopleDoor) getPerson(c *call) error {
 }
 
 // changing is a handler that answers with the person who was changed.
-func (a peopleDoor) changing(do func(*call, access.By, *access.Once[engine.Person]) (engine.Person, error)) func(*call) error {
+func (a peopleDoor) changing(do func(*call, access.Initiator, *access.Idempotency[engine.Person]) (engine.Person, error)) func(*call) error {
 	return func(c *call) error { return changed(a, c, &CancelBody{}, do) }
 }
 
-func changed(a peopleDoor, c *call, in any, do func(*call, access.By, *access.Once[engine.Person]) (engine.Person, error)) error {
+func changed(a peopleDoor, c *call, in any, do func(*call, access.Initiator, *access.Idempotency[engine.Person]) (engine.Person, error)) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[engine.Person]) (engine.Person, error) {
-		return do(c, c.principal.Administrator(RequestID(c.r.Context())), once)
+	return answer(a.API, c, body, func(once *access.Idempotency[engine.Person]) (engine.Person, error) {
+		return do(c, c.principal.Initiator(RequestID(c.r.Context())), once)
 	}, func(p engine.Person) (access.Reply, error) { return jsonReply(http.StatusOK, wirePerson(p), nil) })
 }
 
 func (a peopleDoor) changePerson(c *call) error {
 	var in PersonBody
-	return changed(a, c, &in, func(c *call, by access.By, once *access.Once[engine.Person]) (engine.Person, error) {
+	return changed(a, c, &in, func(c *call, by access.Initiator, once *access.Idempotency[engine.Person]) (engine.Person, error) {
 		return a.Admin.People.Change(c.r.Context(), by, c.r.PathValue("id"), admin.PersonChange(in), once)
 	})
 }
 
 // linking is a handler that answers with a link by which the person sets a password.
-func (a peopleDoor) linking(do func(*call, access.By, *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)) func(*call) error {
+func (a peopleDoor) linking(do func(*call, access.Initiator, *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error)) func(*call) error {
 	return func(c *call) error { return linked(a, c, &CancelBody{}, do) }
 }
 
-func linked(a peopleDoor, c *call, in any, do func(*call, access.By, *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)) error {
+func linked(a peopleDoor, c *call, in any, do func(*call, access.Initiator, *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error)) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error) {
-		return do(c, c.principal.Administrator(RequestID(c.r.Context())), once)
+	return answer(a.API, c, body, func(once *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error) {
+		return do(c, c.principal.Initiator(RequestID(c.r.Context())), once)
 	}, func(l admin.PasswordLink) (access.Reply, error) {
 		return jsonReply(http.StatusOK, PersonLink{Person: wirePerson(l.Person), Link: l.URL, ExpiresAt: l.ExpiresAt, RolesWait: l.RolesWait}, nil)
 	})
@@ -163,7 +163,7 @@ func linked(a peopleDoor, c *call, in any, do func(*call, access.By, *access.Onc
 
 func (a peopleDoor) invite(c *call) error {
 	var in InviteBody
-	return linked(a, c, &in, func(c *call, by access.By, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error) {
+	return linked(a, c, &in, func(c *call, by access.Initiator, once *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error) {
 		n := admin.NewPerson{Email: in.Email, Name: in.Name, Roles: in.Roles, SameAs: in.SameAs}
 		return a.Admin.People.Invite(c.r.Context(), by, n, in.AllowUnknownRoles, once)
 	})

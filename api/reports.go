@@ -115,7 +115,7 @@ func (a auditDoor) listReport(c *call) error {
 	if err != nil {
 		return err
 	}
-	by := access.By{Actor: c.actor(), RequestID: RequestID(c.r.Context())}
+	by := access.Initiator{Actor: c.actor(), RequestID: RequestID(c.r.Context())}
 	if format == "json" {
 		page, err := a.Reports.List(c.r.Context(), name, q)
 		if err == nil {

@@ -297,7 +297,7 @@ const statusClientGone = 499
 
 // answer runs an operation that may be repeated and writes what render makes
 // of its result.
-func answer[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) error {
+func answer[T any](a *API, c *call, body canon.Value, do func(*access.Idempotency[T]) (T, error), render func(T) (access.Reply, error)) error {
 	reply, err := replyTo(a, c, body, do, render)
 	if err == nil {
 		writeReply(c.w, reply)
@@ -306,7 +306,7 @@ func answer[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) (
 }
 
 // checked is answer for a proposed call, to which an accepted one's token is added.
-func checked[T any](a *API, c *call, body canon.Value, request gate.Request, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) error {
+func checked[T any](a *API, c *call, body canon.Value, request gate.Request, do func(*access.Idempotency[T]) (T, error), render func(T) (access.Reply, error)) error {
 	reply, err := replyTo(a, c, keyed(body, request), do, render)
 	var replay *access.Replay
 	if request.WantToken && errors.As(err, &replay) {
@@ -323,7 +323,7 @@ func checked[T any](a *API, c *call, body canon.Value, request gate.Request, do 
 }
 
 // replyTo runs an operation that may be repeated, and renders what it returns.
-func replyTo[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) (access.Reply, error) {
+func replyTo[T any](a *API, c *call, body canon.Value, do func(*access.Idempotency[T]) (T, error), render func(T) (access.Reply, error)) (access.Reply, error) {
 	request, err := a.request(c, body)
 	if err != nil {
 		return access.Reply{}, err
@@ -332,7 +332,7 @@ func replyTo[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) 
 }
 
 // replyOnce is replyTo for a request whose key has been read; nil without one.
-func replyOnce[T any](a *API, c *call, request *access.Request, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) (access.Reply, error) {
+func replyOnce[T any](a *API, c *call, request *access.Request, do func(*access.Idempotency[T]) (T, error), render func(T) (access.Reply, error)) (access.Reply, error) {
 	rendered := func(result T, err error) access.Reply {
 		if err == nil {
 			var reply access.Reply
@@ -345,9 +345,9 @@ func replyOnce[T any](a *API, c *call, request *access.Request, do func(*access.
 		}
 		return access.Reply{Status: statusClientGone} // nobody reads it
 	}
-	var once *access.Once[T]
+	var once *access.Idempotency[T]
 	if request != nil {
-		once = &access.Once[T]{Request: *request, Render: rendered}
+		once = &access.Idempotency[T]{Request: *request, Render: rendered}
 	}
 	result, err := do(once)
 	if err != nil {

@@ -116,15 +116,15 @@ func (a retentionDoor) placeHold(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[admin.Hold]) (admin.Hold, error) {
-		return a.Admin.Retention.PlaceHold(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), admin.HoldRequest(in), once)
+	return answer(a.API, c, body, func(once *access.Idempotency[admin.Hold]) (admin.Hold, error) {
+		return a.Admin.Retention.PlaceHold(c.r.Context(), c.principal.Initiator(RequestID(c.r.Context())), admin.HoldRequest(in), once)
 	}, func(h admin.Hold) (access.Reply, error) {
 		return jsonReply(http.StatusOK, PlacedHold{ID: h.ID, Covers: h.Covers, Subject: h.Subject}, nil)
 	})
 }
 
 func (a retentionDoor) releaseHold(c *call) error {
-	return administer(a.API, c, func(by access.By, in ReleaseHoldBody, once *access.Once[access.Done]) error {
+	return administer(a.API, c, func(by access.Initiator, in ReleaseHoldBody, once *access.Idempotency[access.Done]) error {
 		return a.Admin.Retention.ReleaseHold(c.r.Context(), by, in.HoldID, once)
 	})
 }
@@ -135,8 +135,8 @@ func (a retentionDoor) erase(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[admin.Erasure]) (admin.Erasure, error) {
-		return a.Admin.Retention.Erase(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), admin.EraseRequest(in), once)
+	return answer(a.API, c, body, func(once *access.Idempotency[admin.Erasure]) (admin.Erasure, error) {
+		return a.Admin.Retention.Erase(c.r.Context(), c.principal.Initiator(RequestID(c.r.Context())), admin.EraseRequest(in), once)
 	}, func(done admin.Erasure) (access.Reply, error) {
 		return jsonReply(http.StatusOK, wireErasure(done), nil)
 	})

@@ -78,7 +78,7 @@ func (a dialectDoor) askContract(c *call, in any, method gate.ContractMethod, pa
 		}
 	}
 	data, _ := body.Get(payload)
-	return answer(a.API, c, body, func(once *access.Once[any]) (any, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[any]) (any, error) {
 		return a.Gate.AskContract(c.r.Context(), c.principal, gate.ContractQuestion{Method: method, Tool: tool, DataTags: tags, Payload: data}, RequestID(c.r.Context()), once)
 	}, func(result any) (access.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
 }

@@ -195,7 +195,9 @@ func (d directoryDoor) resource(c *call, kind *scim.Kind) (scim.Resource, error)
 	return kind.Read(body), nil
 }
 
-func (c *call) administrator() access.By { return c.principal.Administrator(RequestID(c.r.Context())) }
+func (c *call) administrator() access.Initiator {
+	return c.principal.Initiator(RequestID(c.r.Context()))
+}
 
 // scimQuery is what a request wants to see.
 type scimQuery struct {

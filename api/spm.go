@@ -74,7 +74,7 @@ func (a dialectDoor) checkToolCall(c *call) error {
 		answer := CheckedAction{Allowed: checked.Allowed, Decision: checked.Decision, Event: checked.Event, Approval: a.waiting(c, checked.Approval), Joined: checked.Joined}
 		return decidedReply(answer, answer.Approval)
 	}
-	return checked(a.API, c, body, request, func(once *access.Once[gate.CheckedAction]) (gate.CheckedAction, error) {
+	return checked(a.API, c, body, request, func(once *access.Idempotency[gate.CheckedAction]) (gate.CheckedAction, error) {
 		checked, wrong, err := a.Gate.CheckToolCall(c.r.Context(), c.principal, document, request, once)
 		if len(wrong) > 0 {
 			f := &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body is no CheckToolCallParams or AgentActionRequest: " + wrong[0].Path + " " + wrong[0].Message}

@@ -67,7 +67,7 @@ func (a dialectDoor) requestTool(c *call) error {
 		}
 		return decidedReply(answer, answer.Approval)
 	}
-	return answer(a.API, c, keyed(key, request), func(once *access.Once[gate.CheckedDocument]) (gate.CheckedDocument, error) {
+	return answer(a.API, c, keyed(key, request), func(once *access.Idempotency[gate.CheckedDocument]) (gate.CheckedDocument, error) {
 		var checked gate.CheckedDocument
 		var broken []gate.Violation
 		var err error

@@ -62,7 +62,7 @@ func (a approvalDoor) answerApproval(c *call) error {
 	id, values := c.r.PathValue("id"), canon.Value{}
 	switch {
 	case in.Information != "" && in.Confirmed == nil && len(in.Values) == 0:
-		return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
+		return answer(a.API, c, body, func(once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 			return a.Gate.Contributions.Inform(c.r.Context(), c.principal, id, in.Information, RequestID(c.r.Context()), once)
 		}, a.approvalReply(c))
 	case in.Confirmed == nil || in.Information != "":
@@ -73,7 +73,7 @@ func (a approvalDoor) answerApproval(c *call) error {
 	case len(in.Values) > 0:
 		values, _ = body.Get("values")
 	}
-	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Answer(c.r.Context(), c.principal, gate.AnswerRequest{
 			ApprovalID: id, Confirmed: *in.Confirmed, Comment: in.Comment, Values: values, Digest: in.Digest, RequestID: RequestID(c.r.Context()),
 		}, once)
@@ -86,7 +86,7 @@ func (a approvalDoor) attachTicket(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.AttachTicket(c.r.Context(), c.principal, c.r.PathValue("id"), in.System, in.Ticket, RequestID(c.r.Context()), once)
 	}, a.approvalReply(c))
 }
@@ -96,7 +96,7 @@ func (a approvalDoor) cancelApproval(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Cancel(c.r.Context(), c.principal, c.r.PathValue("id"), RequestID(c.r.Context()), once)
 	}, a.approvalReply(c))
 }
@@ -106,7 +106,7 @@ func (a approvalDoor) vote(c *call) error {
 	if err != nil {
 		return err
 	}
-	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return answer(a.API, c, body, func(once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Vote(c.r.Context(), v, once)
 	}, a.approvalReply(c))
 }

@@ -20,16 +20,16 @@ import (
 
 // AccessReviews is what the pages of access reviews need; admin.AccessReviews is one.
 type AccessReviews interface {
-	Start(ctx context.Context, by access.By, q admin.AccessReviewRequest, once *access.Once[admin.AccessReview]) (admin.AccessReview, error)
+	Start(ctx context.Context, by access.Initiator, q admin.AccessReviewRequest, once *access.Idempotency[admin.AccessReview]) (admin.AccessReview, error)
 	// List and Get are of all lines, or with a reviewer's id of that one's.
 	List(ctx context.Context, reviewerID string) ([]admin.AccessReview, time.Time, error)
 	Get(ctx context.Context, id, reviewerID string) (admin.AccessState, error)
 	// Awaited says how much the person has still to review.
 	Awaited(ctx context.Context, personID string) (admin.AwaitedReview, error)
 	Decide(ctx context.Context, p engine.Person, id string, d admin.AccessDecision, channel, requestID string) (admin.AccessReview, error)
-	Assign(ctx context.Context, by access.By, id, from, to string, numbers []int, once *access.Once[admin.AccessReview]) (admin.AccessReview, error)
-	Remove(ctx context.Context, by access.By, id string, once *access.Once[[]admin.AccessRemoval]) ([]admin.AccessRemoval, error)
-	Complete(ctx context.Context, by access.By, id, incomplete string, once *access.Once[admin.AccessReview]) (admin.AccessReview, error)
+	Assign(ctx context.Context, by access.Initiator, id, from, to string, numbers []int, once *access.Idempotency[admin.AccessReview]) (admin.AccessReview, error)
+	Remove(ctx context.Context, by access.Initiator, id string, once *access.Idempotency[[]admin.AccessRemoval]) ([]admin.AccessRemoval, error)
+	Complete(ctx context.Context, by access.Initiator, id, incomplete string, once *access.Idempotency[admin.AccessReview]) (admin.AccessReview, error)
 }
 
 // accessReviewHandler serves access reviews: to reviewers what is theirs, to auditors and

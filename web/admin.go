@@ -18,7 +18,7 @@ import (
 // change is on record with who made it.
 type Settings interface {
 	Registry
-	PutSettings(ctx context.Context, by access.By, s registry.Settings, once *access.Once[access.Done]) error
+	PutSettings(ctx context.Context, by access.Initiator, s registry.Settings, once *access.Idempotency[access.Done]) error
 	KillSwitches
 }
 

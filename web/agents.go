@@ -21,8 +21,8 @@ func agentURL(id string) string { return "/agents/" + url.PathEscape(id) }
 // record with who made it. Errors are as Inbox's are.
 type Agents interface {
 	Registry
-	RegisterAgent(ctx context.Context, by access.By, a registry.Agent, once *access.Once[access.Done]) error
-	RevokeAgent(ctx context.Context, by access.By, id string, revoke bool, once *access.Once[access.Done]) error
+	RegisterAgent(ctx context.Context, by access.Initiator, a registry.Agent, once *access.Idempotency[access.Done]) error
+	RevokeAgent(ctx context.Context, by access.Initiator, id string, revoke bool, once *access.Idempotency[access.Done]) error
 	KillSwitches
 }
 

@@ -40,10 +40,10 @@ type Requirements interface {
 	MayStepUp(ctx context.Context, s gate.Contribution, digest string, version int) error
 	// StepUp records that the accountable person has just proved, by the method, who
 	// they are; or, without yes, that they do not want the call.
-	StepUp(ctx context.Context, s gate.Contribution, method string, yes bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
+	StepUp(ctx context.Context, s gate.Contribution, method string, yes bool, digest string, version int, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 	// AnswerInPerson supplies what the call asks for.
-	AnswerInPerson(ctx context.Context, s gate.Contribution, values canon.Value, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
-	AttachTicketInPerson(ctx context.Context, s gate.Contribution, system, ref string, once *access.Once[approval.Approval]) (approval.Approval, error)
+	AnswerInPerson(ctx context.Context, s gate.Contribution, values canon.Value, digest string, version int, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
+	AttachTicketInPerson(ctx context.Context, s gate.Contribution, system, ref string, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 }
 
 // cardHandler serves the page of one approval, and the proof of identity on it.

@@ -19,17 +19,17 @@ import (
 // Contributions is what people contribute to a waiting approval beside decisions.
 // The console keeps no answer for repetitions: once is nil. Errors are as Inbox's are.
 type Contributions interface {
-	Comment(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Comment(ctx context.Context, s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 	// Ask asks the requesting side, and InformInPerson answers for it.
-	Ask(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
-	InformInPerson(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
-	Claim(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
-	Unclaim(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Ask(ctx context.Context, s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
+	InformInPerson(ctx context.Context, s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
+	Claim(ctx context.Context, s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
+	Unclaim(ctx context.Context, s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 	// PassOn claims it for a colleague, by id or e-mail address.
-	PassOn(ctx context.Context, s gate.Contribution, to string, once *access.Once[approval.Approval]) (approval.Approval, error)
+	PassOn(ctx context.Context, s gate.Contribution, to string, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 	// WithdrawInPerson takes back a change of the rules.
-	WithdrawInPerson(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
-	Extend(ctx context.Context, s gate.Contribution, by time.Duration, once *access.Once[approval.Approval]) (approval.Approval, error)
+	WithdrawInPerson(ctx context.Context, s gate.Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
+	Extend(ctx context.Context, s gate.Contribution, by time.Duration, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 }
 
 // contributionHandler takes comments, questions, claims, more time and tickets.
@@ -62,7 +62,7 @@ func (h *contributionHandler) register(mux *http.ServeMux) {
 type contribution func(context.Context, gate.Contribution, url.Values) error
 
 // plain is a contribution that is nothing but its comment.
-func plain(take func(context.Context, gate.Contribution, *access.Once[approval.Approval]) (approval.Approval, error)) contribution {
+func plain(take func(context.Context, gate.Contribution, *access.Idempotency[approval.Approval]) (approval.Approval, error)) contribution {
 	return func(ctx context.Context, s gate.Contribution, _ url.Values) error {
 		_, err := take(ctx, s, nil)
 		return err

@@ -22,7 +22,7 @@ import (
 
 // Edits changes calls' arguments. Errors are as Inbox's are.
 type Edits interface {
-	Edit(ctx context.Context, r gate.EditRequest, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Edit(ctx context.Context, r gate.EditRequest, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 }
 
 // editHandler serves the page on which a reviewer changes a call's arguments.

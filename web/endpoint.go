@@ -20,7 +20,7 @@ type EndpointSettings interface {
 	// notifications that were given up: both as they are at one moment.
 	Overview(ctx context.Context, limit int) ([]admin.Endpoint, []admin.DeadLetter, error)
 	// Change changes an endpoint's settings, and its address where one is given.
-	Change(ctx context.Context, by access.By, id string, c admin.EndpointChange) error
+	Change(ctx context.Context, by access.Initiator, id string, c admin.EndpointChange) error
 }
 
 // endpointSettings are the settings of an endpoint as a form has them.

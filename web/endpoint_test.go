@@ -28,7 +28,7 @@ func (f *fakeEndpoints) Overview(context.Context, int) ([]admin.Endpoint, []admi
 	return []admin.Endpoint{f.it}, nil, nil
 }
 
-func (f *fakeEndpoints) Change(_ context.Context, _ access.By, id string, c admin.EndpointChange) error {
+func (f *fakeEndpoints) Change(_ context.Context, _ access.Initiator, id string, c admin.EndpointChange) error {
 	c.Settings(&f.it.Settings)
 	if errs := f.it.Settings.Check(f.it.Kind); id != f.it.ID || len(errs) > 0 {
 		return &access.Refusal{Kind: access.Invalid, Code: "unfit_endpoint", Detail: errs[0].Error()}
@@ -37,11 +37,11 @@ func (f *fakeEndpoints) Change(_ context.Context, _ access.By, id string, c admi
 	return nil
 }
 
-func (f *fakeEndpoints) Add(_ context.Context, _ access.By, e admin.NewEndpoint) (id, shown string, err error) {
+func (f *fakeEndpoints) Add(_ context.Context, _ access.Initiator, e admin.NewEndpoint) (id, shown string, err error) {
 	return "end_2", "whsec_once", f.adds
 }
 
-func (f *fakeEndpoints) RotateSecret(context.Context, access.By, string, string, time.Duration) (string, error) {
+func (f *fakeEndpoints) RotateSecret(context.Context, access.Initiator, string, string, time.Duration) (string, error) {
 	return "whsec_twice", f.adds
 }
 

@@ -50,39 +50,39 @@ func (m *fakeGate) contribute(s gate.Contribution, kind engine.EventType, f appr
 	return *a, nil
 }
 
-func (m *fakeGate) Comment(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Comment(_ context.Context, s gate.Contribution, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Commented, approval.Fact{Kind: approval.Comment})
 }
 
-func (m *fakeGate) Ask(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Ask(_ context.Context, s gate.Contribution, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Asked, approval.Fact{Kind: approval.Question})
 }
 
-func (m *fakeGate) InformInPerson(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) InformInPerson(_ context.Context, s gate.Contribution, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Asked, approval.Fact{Kind: approval.Information})
 }
 
-func (m *fakeGate) Claim(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Claim(_ context.Context, s gate.Contribution, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Claim})
 }
 
-func (m *fakeGate) WithdrawInPerson(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) WithdrawInPerson(_ context.Context, s gate.Contribution, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Cancelled, approval.Fact{Kind: approval.Cancel})
 }
 
-func (m *fakeGate) Unclaim(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Unclaim(_ context.Context, s gate.Contribution, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Unclaim})
 }
 
-func (m *fakeGate) PassOn(_ context.Context, s gate.Contribution, to string, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) PassOn(_ context.Context, s gate.Contribution, to string, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Claim, Details: approval.Details{For: to}})
 }
 
-func (m *fakeGate) Extend(_ context.Context, s gate.Contribution, by time.Duration, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Extend(_ context.Context, s gate.Contribution, by time.Duration, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}})
 }
 
-func (m *fakeGate) AttachTicketInPerson(_ context.Context, s gate.Contribution, system, ref string, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) AttachTicketInPerson(_ context.Context, s gate.Contribution, system, ref string, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &approval.Ticket{System: system, Ref: ref}}})
 }
 
@@ -93,7 +93,7 @@ func (m *fakeGate) MayStepUp(_ context.Context, s gate.Contribution, digest stri
 	return nil
 }
 
-func (m *fakeGate) StepUp(_ context.Context, s gate.Contribution, method string, yes bool, digest string, version int, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) StepUp(_ context.Context, s gate.Contribution, method string, yes bool, digest string, version int, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
 		return a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
@@ -104,7 +104,7 @@ func (m *fakeGate) StepUp(_ context.Context, s gate.Contribution, method string,
 	return m.contribute(s, engine.Proved, f)
 }
 
-func (m *fakeGate) AnswerInPerson(_ context.Context, s gate.Contribution, values canon.Value, digest string, version int, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) AnswerInPerson(_ context.Context, s gate.Contribution, values canon.Value, digest string, version int, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
 		return a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
@@ -112,7 +112,7 @@ func (m *fakeGate) AnswerInPerson(_ context.Context, s gate.Contribution, values
 	return m.contribute(s, engine.Answered, approval.Fact{Kind: approval.Reply, Yes: true})
 }
 
-func (m *fakeGate) BreakGlass(_ context.Context, s gate.Contribution, alone bool, digest string, version int, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) BreakGlass(_ context.Context, s gate.Contribution, alone bool, digest string, version int, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
 		return a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
@@ -128,7 +128,7 @@ func (m *fakeGate) BreakGlass(_ context.Context, s gate.Contribution, alone bool
 }
 
 // Edit begins a new edition, as the gate does.
-func (m *fakeGate) Edit(_ context.Context, r gate.EditRequest, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Edit(_ context.Context, r gate.EditRequest, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.cards[r.ApprovalID]
@@ -163,7 +163,7 @@ func (m *fakeGate) Edit(_ context.Context, r gate.EditRequest, _ *access.Once[ap
 	return *a, nil
 }
 
-func (m *fakeGate) Reconcile(_ context.Context, s gate.Contribution, outcome approval.Execution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Reconcile(_ context.Context, s gate.Contribution, outcome approval.Execution, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.cards[s.ApprovalID]
@@ -178,7 +178,7 @@ func (m *fakeGate) Reconcile(_ context.Context, s gate.Contribution, outcome app
 	return c.Approval, nil
 }
 
-func (m *fakeGate) ReviewBreakGlass(_ context.Context, s gate.Contribution, justified bool, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) ReviewBreakGlass(_ context.Context, s gate.Contribution, justified bool, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, now := m.cards[s.ApprovalID], m.now()

@@ -309,7 +309,7 @@ func (m *fakeGate) SignBreakGlass(context.Context, gate.Contribution, bool, stri
 	return identity.Ceremony{}, identity.NoSigningKey
 }
 
-func (m *fakeGate) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Vote(_ context.Context, v gate.VoteRequest, _ *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {

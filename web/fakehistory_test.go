@@ -49,7 +49,7 @@ func (m *fakeGate) History(_ context.Context, _ engine.Person, search gate.Histo
 	return page, m.broken
 }
 
-func (m *fakeGate) ExportHistory(_ context.Context, by access.By, p engine.Person, search gate.HistorySearch, w io.Writer, flush func() error) error {
+func (m *fakeGate) ExportHistory(_ context.Context, by access.Initiator, p engine.Person, search gate.HistorySearch, w io.Writer, flush func() error) error {
 	if !gate.MayExportHistory(p) {
 		return &access.Refusal{Kind: access.Forbidden, Code: "not_yours", Detail: "The history is exported by auditors and administrators."}
 	}

@@ -30,7 +30,7 @@ type Grants interface {
 	// Propose says what a grant would have done to the past.
 	Propose(ctx context.Context, r gate.GrantRequest) (gate.Backtest, error)
 	Save(ctx context.Context, r gate.GrantRequest) (gate.Grant, error)
-	Revoke(ctx context.Context, p engine.Person, id string, by access.By, once *access.Once[access.Done]) error
+	Revoke(ctx context.Context, p engine.Person, id string, by access.Initiator, once *access.Idempotency[access.Done]) error
 }
 
 // grantHandler serves the list of standing grants, and the form that makes one from

@@ -68,7 +68,7 @@ func (g *granting) Save(_ context.Context, r gate.GrantRequest) (gate.Grant, err
 	return gate.Grant{}, nil
 }
 
-func (g *granting) Revoke(_ context.Context, _ engine.Person, id string, _ access.By, _ *access.Once[access.Done]) error {
+func (g *granting) Revoke(_ context.Context, _ engine.Person, id string, _ access.Initiator, _ *access.Idempotency[access.Done]) error {
 	g.revoked = append(g.revoked, id)
 	return nil
 }

@@ -22,7 +22,7 @@ type History interface {
 	History(ctx context.Context, p engine.Person, search gate.HistorySearch) (gate.HistoryPage, error)
 	// ExportHistory writes what a search finds as CSV, and records it. flush is called
 	// after every page.
-	ExportHistory(ctx context.Context, by access.By, p engine.Person, search gate.HistorySearch, w io.Writer, flush func() error) error
+	ExportHistory(ctx context.Context, by access.Initiator, p engine.Person, search gate.HistorySearch, w io.Writer, flush func() error) error
 }
 
 // historyHandler serves the history.

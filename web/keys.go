@@ -26,8 +26,8 @@ type APIKeys interface {
 	// List lists the keys, the newest first, without their secrets.
 	List(ctx context.Context) ([]admin.Key, error)
 	// Issue returns the text of a new key, which is stored nowhere.
-	Issue(ctx context.Context, by access.By, n admin.NewKey) (admin.Key, string, error)
-	Withdraw(ctx context.Context, by access.By, id string) error
+	Issue(ctx context.Context, by access.Initiator, n admin.NewKey) (admin.Key, string, error)
+	Withdraw(ctx context.Context, by access.Initiator, id string) error
 }
 
 // keyHandler serves the list of API keys, the page of each, and the form that makes one.

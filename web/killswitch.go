@@ -20,8 +20,8 @@ const (
 // KillSwitches turns the kill switch of an agent, or of all for "". Every turn is on
 // record with who made it.
 type KillSwitches interface {
-	ThrowKillSwitch(ctx context.Context, by access.By, agentID, reason string, once *access.Once[access.Done]) error
-	ReleaseKillSwitch(ctx context.Context, by access.By, agentID string, once *access.Once[access.Done]) error
+	ThrowKillSwitch(ctx context.Context, by access.Initiator, agentID, reason string, once *access.Idempotency[access.Done]) error
+	ReleaseKillSwitch(ctx context.Context, by access.Initiator, agentID string, once *access.Idempotency[access.Done]) error
 }
 
 // switchForm reads a form that turns a kill switch. A switch is activated with a

@@ -90,7 +90,7 @@ func TestGuessesKeepNobodyFromTheirBrowser(t *testing.T) {
 
 	// Her password is another one: she is let in by the link, and by the browser that followed it.
 	people := admin.New(admin.Config{Store: h.store, Owner: true, PublicURL: h.url}).People
-	link, err := people.ResetPassword(t.Context(), access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}, ada, nil)
+	link, err := people.ResetPassword(t.Context(), access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}, ada, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

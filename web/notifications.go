@@ -23,12 +23,12 @@ type Notifications interface {
 	EndpointSettings
 	// Add returns what the receiver verifies by, which is not kept where it
 	// could be shown again; "" for kinds that have nothing of the sort.
-	Add(ctx context.Context, by access.By, e admin.NewEndpoint) (id, shown string, err error)
-	Switch(ctx context.Context, by access.By, id string, off bool) error
-	RotateSecret(ctx context.Context, by access.By, id, url string, overlap time.Duration) (shown string, err error)
+	Add(ctx context.Context, by access.Initiator, e admin.NewEndpoint) (id, shown string, err error)
+	Switch(ctx context.Context, by access.Initiator, id string, off bool) error
+	RotateSecret(ctx context.Context, by access.Initiator, id, url string, overlap time.Duration) (shown string, err error)
 	// Test queues a test; to is where e-mail goes.
-	Test(ctx context.Context, by access.By, id, to string) (string, error)
-	Resend(ctx context.Context, by access.By, id string) error
+	Test(ctx context.Context, by access.Initiator, id, to string) (string, error)
+	Resend(ctx context.Context, by access.Initiator, id string) error
 }
 
 // deadShown is how many dead letters the page shows.

@@ -12,8 +12,8 @@ import (
 
 // Outcomes takes what people say of a call after its approval has ended.
 type Outcomes interface {
-	Reconcile(ctx context.Context, s gate.Contribution, outcome approval.Execution, once *access.Once[approval.Approval]) (approval.Approval, error)
-	ReviewBreakGlass(ctx context.Context, s gate.Contribution, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Reconcile(ctx context.Context, s gate.Contribution, outcome approval.Execution, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
+	ReviewBreakGlass(ctx context.Context, s gate.Contribution, justified bool, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 }
 
 // outcomeHandler takes what became of a call, and the review of a broken glass.

@@ -16,7 +16,7 @@ import (
 func TestWelcome(t *testing.T) {
 	h := startTestServer(t, func(c *Config) { c.PasswordLinks = c.SignIn.(*identity.SignIn) })
 	people := admin.New(admin.Config{Store: h.store, Owner: true, PublicURL: h.url}).People
-	ops := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
+	ops := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
 	path := func(l admin.PasswordLink, err error) string {
 		t.Helper()
 		if err != nil {

@@ -27,12 +27,12 @@ type People interface {
 	RolesTakeApproval(ctx context.Context) (bool, error)
 	// KnownRoles are those that some rule asks for.
 	KnownRoles(ctx context.Context) ([]string, error)
-	Invite(ctx context.Context, by access.By, n admin.NewPerson, anyRole bool, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
-	Change(ctx context.Context, by access.By, who string, c admin.PersonChange, once *access.Once[engine.Person]) (engine.Person, error)
-	Disable(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error)
-	SignOut(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error)
-	Enable(ctx context.Context, by access.By, who string, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
-	ResetPassword(ctx context.Context, by access.By, who string, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
+	Invite(ctx context.Context, by access.Initiator, n admin.NewPerson, anyRole bool, once *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error)
+	Change(ctx context.Context, by access.Initiator, who string, c admin.PersonChange, once *access.Idempotency[engine.Person]) (engine.Person, error)
+	Disable(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[engine.Person]) (engine.Person, error)
+	SignOut(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[engine.Person]) (engine.Person, error)
+	Enable(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error)
+	ResetPassword(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error)
 	// MailsLinks says that there is a mail server, by which Mail sends a link to whom it is for.
 	MailsLinks() bool
 	Mail(ctx context.Context, l admin.PasswordLink) error
@@ -41,7 +41,7 @@ type People interface {
 // OnCall says who is on call, and changes it; admin.OnCall is one.
 type OnCall interface {
 	Shifts(ctx context.Context) ([]admin.Shift, error)
-	Set(ctx context.Context, by access.By, q admin.OnCallRequest, once *access.Once[access.Done]) error
+	Set(ctx context.Context, by access.Initiator, q admin.OnCallRequest, once *access.Idempotency[access.Done]) error
 }
 
 func personURL(id string) string { return "/people/" + url.PathEscape(id) }
@@ -292,7 +292,7 @@ func (h *peopleHandler) signOut(w http.ResponseWriter, r *http.Request, p engine
 }
 
 // linking is a handler that ends with a link, which is shown once.
-func (h *peopleHandler) linking(change func(context.Context, access.By, string, *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)) handler {
+func (h *peopleHandler) linking(change func(context.Context, access.Initiator, string, *access.Idempotency[admin.PasswordLink]) (admin.PasswordLink, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 		var link admin.PasswordLink
 		shown := false

@@ -57,7 +57,7 @@ func startStaffWith(t *testing.T, changes bool, mail func(to, link string) error
 		c.SignIn, c.SecondStep, c.PasswordLinks, c.Factors, c.Sessions, c.People, c.OnCall, c.APIKeys, c.AccessReviews = in, in, in, f, kept{s}, a.People, a.OnCall, a.Keys, a.AccessReviews
 	})
 	owner := admin.New(admin.Config{Store: db.Owner(), Owner: true}).People
-	ops := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
+	ops := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
 	for name, roles := range map[string][]string{"olga": {"admin"}, "ada": {"reviewer"}} {
 		p, _, err := owner.Add(t.Context(), ops, admin.NewPerson{Email: name + "@example.com", Name: strings.ToUpper(name[:1]) + name[1:], Roles: roles, Password: horse})
 		if err != nil {

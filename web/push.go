@@ -17,10 +17,10 @@ type Push interface {
 	// PublicKey is what browsers subscribe to; "" where nobody can be notified.
 	PublicKey(ctx context.Context) (string, error)
 	Of(ctx context.Context, p engine.Person) ([]admin.Browser, error)
-	Add(ctx context.Context, by access.By, b admin.NewBrowser) (id string, err error)
-	SetDetails(ctx context.Context, by access.By, id string, details bool) error
-	Remove(ctx context.Context, by access.By, id string) error
-	Test(ctx context.Context, by access.By, id string) error
+	Add(ctx context.Context, by access.Initiator, b admin.NewBrowser) (id string, err error)
+	SetDetails(ctx context.Context, by access.Initiator, id string, details bool) error
+	Remove(ctx context.Context, by access.Initiator, id string) error
+	Test(ctx context.Context, by access.Initiator, id string) error
 }
 
 // pushCookie names the subscription of the browser that has it, so that whoever signs

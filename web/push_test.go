@@ -28,7 +28,7 @@ func (f *fakePush) Of(_ context.Context, p engine.Person) ([]admin.Browser, erro
 	return f.list[p.ID], nil
 }
 
-func (f *fakePush) Add(_ context.Context, by access.By, b admin.NewBrowser) (string, error) {
+func (f *fakePush) Add(_ context.Context, by access.Initiator, b admin.NewBrowser) (string, error) {
 	if b.Endpoint == "" {
 		return "", &access.Refusal{Kind: access.Invalid, Code: "invalid", Detail: "the browser's push service: the address is missing"}
 	}
@@ -37,7 +37,7 @@ func (f *fakePush) Add(_ context.Context, by access.By, b admin.NewBrowser) (str
 	return "psh_1", nil
 }
 
-func (f *fakePush) find(by access.By, id string) (int, error) {
+func (f *fakePush) find(by access.Initiator, id string) (int, error) {
 	i := slices.IndexFunc(f.list[by.Actor.ID], func(b admin.Browser) bool { return b.ID == id })
 	if i < 0 {
 		return i, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "You have no such browser."}
@@ -45,7 +45,7 @@ func (f *fakePush) find(by access.By, id string) (int, error) {
 	return i, nil
 }
 
-func (f *fakePush) SetDetails(_ context.Context, by access.By, id string, details bool) error {
+func (f *fakePush) SetDetails(_ context.Context, by access.Initiator, id string, details bool) error {
 	i, err := f.find(by, id)
 	if err == nil {
 		f.list[by.Actor.ID][i].Details = details
@@ -53,7 +53,7 @@ func (f *fakePush) SetDetails(_ context.Context, by access.By, id string, detail
 	return err
 }
 
-func (f *fakePush) Remove(_ context.Context, by access.By, id string) error {
+func (f *fakePush) Remove(_ context.Context, by access.Initiator, id string) error {
 	i, err := f.find(by, id)
 	if err == nil {
 		f.list[by.Actor.ID] = slices.Delete(f.list[by.Actor.ID], i, i+1)
@@ -61,7 +61,7 @@ func (f *fakePush) Remove(_ context.Context, by access.By, id string) error {
 	return err
 }
 
-func (f *fakePush) Test(_ context.Context, by access.By, id string) error {
+func (f *fakePush) Test(_ context.Context, by access.Initiator, id string) error {
 	_, err := f.find(by, id)
 	f.tests = append(f.tests, id)
 	return err

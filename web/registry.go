@@ -20,7 +20,9 @@ type Registry interface {
 }
 
 // by is the person as the one who administers, under a request id of its own.
-func by(p engine.Person) access.By { return access.PersonAdministers(p, "console", "web_"+rand.Text()) }
+func by(p engine.Person) access.Initiator {
+	return access.PersonInitiator(p, "console", "web_"+rand.Text())
+}
 
 // confirmedChange makes sure that a form that revokes or restores says which,
 // and that the second step was taken.

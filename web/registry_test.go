@@ -24,7 +24,7 @@ import (
 // checked by the real checks.
 type fakeRegistry struct {
 	known  registry.Snapshot
-	acts   []access.By
+	acts   []access.Initiator
 	in     InForce
 	broken error
 }
@@ -48,7 +48,7 @@ func (o *fakeRegistry) Snapshot(context.Context) (*registry.Snapshot, error) {
 	return &known, o.broken
 }
 
-func (o *fakeRegistry) act(by access.By, errs []error, do func()) error {
+func (o *fakeRegistry) act(by access.Initiator, errs []error, do func()) error {
 	if len(errs) > 0 {
 		return &access.Refusal{Kind: access.Invalid, Code: "invalid_body", Detail: errors.Join(errs...).Error()}
 	}
@@ -57,11 +57,11 @@ func (o *fakeRegistry) act(by access.By, errs []error, do func()) error {
 	return o.broken
 }
 
-func (o *fakeRegistry) RegisterAgent(_ context.Context, by access.By, a registry.Agent, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) RegisterAgent(_ context.Context, by access.Initiator, a registry.Agent, _ *access.Idempotency[access.Done]) error {
 	return o.act(by, a.Check(), func() { o.known.Agents[a.ID] = a })
 }
 
-func (o *fakeRegistry) RevokeAgent(_ context.Context, by access.By, id string, revoke bool, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) RevokeAgent(_ context.Context, by access.Initiator, id string, revoke bool, _ *access.Idempotency[access.Done]) error {
 	a := o.known.Agents[id]
 	if (a.RevokedAt != nil) == revoke {
 		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent."}
@@ -69,20 +69,20 @@ func (o *fakeRegistry) RevokeAgent(_ context.Context, by access.By, id string, r
 	return o.act(by, nil, func() { a.RevokedAt = when(revoke); o.known.Agents[id] = a })
 }
 
-func (o *fakeRegistry) RegisterTool(_ context.Context, by access.By, t registry.Tool, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) RegisterTool(_ context.Context, by access.Initiator, t registry.Tool, _ *access.Idempotency[access.Done]) error {
 	return o.act(by, t.Check(), func() { o.known.Tools[t.Name] = t })
 }
 
-func (o *fakeRegistry) RevokeTool(_ context.Context, by access.By, name string, revoke bool, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) RevokeTool(_ context.Context, by access.Initiator, name string, revoke bool, _ *access.Idempotency[access.Done]) error {
 	t := o.known.Tools[name]
 	return o.act(by, nil, func() { t.RevokedAt = when(revoke); o.known.Tools[name] = t })
 }
 
-func (o *fakeRegistry) PutSettings(_ context.Context, by access.By, s registry.Settings, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) PutSettings(_ context.Context, by access.Initiator, s registry.Settings, _ *access.Idempotency[access.Done]) error {
 	return o.act(by, s.Check(), func() { o.known.Settings = s })
 }
 
-func (o *fakeRegistry) ThrowKillSwitch(_ context.Context, by access.By, agent, reason string, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) ThrowKillSwitch(_ context.Context, by access.Initiator, agent, reason string, _ *access.Idempotency[access.Done]) error {
 	if _, on := o.known.Kills[agent]; on {
 		return &access.Refusal{Kind: access.Conflict, Code: "already_on", Detail: "This kill switch is on already."}
 	}
@@ -91,7 +91,7 @@ func (o *fakeRegistry) ThrowKillSwitch(_ context.Context, by access.By, agent, r
 	})
 }
 
-func (o *fakeRegistry) ReleaseKillSwitch(_ context.Context, by access.By, agent string, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) ReleaseKillSwitch(_ context.Context, by access.Initiator, agent string, _ *access.Idempotency[access.Done]) error {
 	return o.act(by, nil, func() { delete(o.known.Kills, agent) })
 }
 

@@ -24,7 +24,7 @@ type Reports interface {
 	// Access says who can approve what, or could at a moment of the past.
 	Access(ctx context.Context, q report.AccessQuery) (report.AccessReport, error)
 	// Exported records that a person takes a file of a report.
-	Exported(ctx context.Context, by access.By, f report.File) error
+	Exported(ctx context.Context, by access.Initiator, f report.File) error
 	// Reviewers says what reviewers did in a period.
 	Reviewers(ctx context.Context, q report.ReviewerQuery) (report.ReviewerReport, error)
 	// Claims says whom agents named as their own side in a period.
@@ -34,7 +34,7 @@ type Reports interface {
 	// List is a page of a report that is a list, by its name.
 	List(ctx context.Context, name string, q report.ListQuery) (report.ListPage, error)
 	// ExportList writes one as CSV, and records it. flush is called after every page.
-	ExportList(ctx context.Context, by access.By, name string, q report.ListQuery, w io.Writer, flush func() error) error
+	ExportList(ctx context.Context, by access.Initiator, name string, q report.ListQuery, w io.Writer, flush func() error) error
 }
 
 // reportHandler serves the reports for auditors.

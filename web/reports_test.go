@@ -30,7 +30,7 @@ type reports struct {
 	broken    error
 }
 
-func (r *reports) Exported(_ context.Context, _ access.By, f report.File) error {
+func (r *reports) Exported(_ context.Context, _ access.Initiator, f report.File) error {
 	r.files = append(r.files, f)
 	return r.broken
 }
@@ -94,7 +94,7 @@ func (r *reports) List(_ context.Context, name string, q report.ListQuery) (repo
 	return page, r.broken
 }
 
-func (r *reports) ExportList(ctx context.Context, by access.By, name string, q report.ListQuery, w io.Writer, flush func() error) error {
+func (r *reports) ExportList(ctx context.Context, by access.Initiator, name string, q report.ListQuery, w io.Writer, flush func() error) error {
 	page, err := r.List(ctx, name, q)
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ type Retention interface {
 // LegalHolds keeps what it covers from being erased.
 type LegalHolds interface {
 	Holds(ctx context.Context) ([]admin.Hold, error)
-	PlaceHold(ctx context.Context, by access.By, q admin.HoldRequest, once *access.Once[admin.Hold]) (admin.Hold, error)
-	ReleaseHold(ctx context.Context, by access.By, id string, once *access.Once[access.Done]) error
+	PlaceHold(ctx context.Context, by access.Initiator, q admin.HoldRequest, once *access.Idempotency[admin.Hold]) (admin.Hold, error)
+	ReleaseHold(ctx context.Context, by access.Initiator, id string, once *access.Idempotency[access.Done]) error
 }
 
 // Erasures says what was erased and what is going to be.

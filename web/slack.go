@@ -17,8 +17,8 @@ type Slack interface {
 	// Of is the person's account; nil for none.
 	Of(ctx context.Context, p engine.Person) (*admin.LinkedAccount, error)
 	// NewCode makes a code that links an account once, and that is not shown again.
-	NewCode(ctx context.Context, by access.By) (string, error)
-	Unlink(ctx context.Context, by access.By) error
+	NewCode(ctx context.Context, by access.Initiator) (string, error)
+	Unlink(ctx context.Context, by access.Initiator) error
 }
 
 func (h *accountHandler) registerSlack(mux *http.ServeMux) {

@@ -25,7 +25,7 @@ func (f *fakeSlack) Of(_ context.Context, p engine.Person) (*admin.LinkedAccount
 	return f.links[p.ID], nil
 }
 
-func (f *fakeSlack) NewCode(context.Context, access.By) (string, error) {
+func (f *fakeSlack) NewCode(context.Context, access.Initiator) (string, error) {
 	if !f.on {
 		return "", &access.Refusal{Kind: access.Conflict, Code: "slack_unavailable", Detail: "Nothing is decided in Slack here."}
 	}
@@ -33,7 +33,7 @@ func (f *fakeSlack) NewCode(context.Context, access.By) (string, error) {
 	return "AAAA-BBBB-CCCC", nil
 }
 
-func (f *fakeSlack) Unlink(_ context.Context, by access.By) error {
+func (f *fakeSlack) Unlink(_ context.Context, by access.Initiator) error {
 	if f.links[by.Actor.ID] == nil {
 		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "No account in Slack is linked."}
 	}

@@ -18,8 +18,8 @@ import (
 // record with who made it.
 type Tools interface {
 	Registry
-	RegisterTool(ctx context.Context, by access.By, t registry.Tool, once *access.Once[access.Done]) error
-	RevokeTool(ctx context.Context, by access.By, name string, revoke bool, once *access.Once[access.Done]) error
+	RegisterTool(ctx context.Context, by access.Initiator, t registry.Tool, once *access.Idempotency[access.Done]) error
+	RevokeTool(ctx context.Context, by access.Initiator, name string, revoke bool, once *access.Idempotency[access.Done]) error
 }
 
 // toolHandler serves the page of a tool.

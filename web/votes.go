@@ -33,12 +33,12 @@ func requireShown(c gate.Card) error {
 // Votes takes people's decisions. Errors are as Inbox's are.
 type Votes interface {
 	// Vote records the person's vote and returns where that leaves the approval.
-	Vote(ctx context.Context, v gate.VoteRequest, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Vote(ctx context.Context, v gate.VoteRequest, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 	// SignVote gives what it takes to have the person's passkey sign that vote, and
 	// SignBreakGlass the breaking of the glass.
 	SignVote(ctx context.Context, v gate.VoteRequest) (identity.Ceremony, error)
 	SignBreakGlass(ctx context.Context, s gate.Contribution, alone bool, digest string, version int) (identity.Ceremony, error)
-	BreakGlass(ctx context.Context, s gate.Contribution, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
+	BreakGlass(ctx context.Context, s gate.Contribution, alone bool, digest string, version int, once *access.Idempotency[approval.Approval]) (approval.Approval, error)
 }
 
 // voteHandler takes votes, and the breaking of the glass.

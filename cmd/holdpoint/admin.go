@@ -41,14 +41,14 @@ type operatorFlags struct {
 // whose login it is. A key proves who it is to nobody but the log: the database's owner may do everything
 // without. Where “holdpoint changes require operator-key” says so, a command that names no person's own
 // key is refused.
-func (w operatorFlags) operator(ctx context.Context, s *store.Store) (access.By, error) {
+func (w operatorFlags) operator(ctx context.Context, s *store.Store) (access.Initiator, error) {
 	guards, err := s.Rules.Guards(ctx)
 	if err != nil {
-		return access.By{}, err
+		return access.Initiator{}, err
 	}
 	rule, required := guards[store.OperatorKeyRule]
 	if w.Operator == "" && required {
-		return access.By{}, errNoOperatorKey
+		return access.Initiator{}, errNoOperatorKey
 	}
 	by, err := w.named(ctx, s)
 	if err != nil || !required || by.Key != "" {
@@ -70,41 +70,41 @@ func (w operatorFlags) operator(ctx context.Context, s *store.Store) (access.By,
 }
 
 // named is who runs a command that waits for no key: it looks, stops, or brings back.
-func (w operatorFlags) named(ctx context.Context, s *store.Store) (access.By, error) {
+func (w operatorFlags) named(ctx context.Context, s *store.Store) (access.Initiator, error) {
 	if w.Operator == "" {
-		return access.By{Actor: operator()}, nil
+		return access.Initiator{Actor: operator()}, nil
 	}
 	text, err := os.ReadFile(kong.ExpandPath(w.Operator))
 	if err != nil {
-		return access.By{}, fmt.Errorf("--operator-key: %w", err)
+		return access.Initiator{}, fmt.Errorf("--operator-key: %w", err)
 	}
 	p, err := identity.NewKeys(ctx, s).Authenticate(ctx, strings.TrimSpace(string(text)))
 	switch {
 	case errors.Is(err, identity.ErrUnknown):
-		return access.By{}, &unknownOperator{w.Operator}
+		return access.Initiator{}, &unknownOperator{w.Operator}
 	case err != nil:
-		return access.By{}, fmt.Errorf("--operator-key: %w", err)
+		return access.Initiator{}, fmt.Errorf("--operator-key: %w", err)
 	case p.Kind != access.AdminKey || !slices.Contains(p.Scopes, identity.ScopeAdmin):
-		return access.By{}, errors.New("--operator-key: want a key of kind admin with the scope admin (“holdpoint key create --kind admin --person EMAIL”)")
+		return access.Initiator{}, errors.New("--operator-key: want a key of kind admin with the scope admin (“holdpoint key create --kind admin --person EMAIL”)")
 	}
-	by := p.Administrator("")
+	by := p.Initiator("")
 	by.Actor.Channel = "cli"
 	return by, nil
 }
 
 // looking is who runs a command that reads what it puts on record: whoever logs in to the database as a
 // reader and no more goes by that login, and the database sees to it.
-func (w operatorFlags) looking(ctx context.Context, s *store.Store) (access.By, error) {
+func (w operatorFlags) looking(ctx context.Context, s *store.Store) (access.Initiator, error) {
 	login, err := s.Events.DatabaseUser(ctx)
 	switch {
 	case err != nil:
-		return access.By{}, err
+		return access.Initiator{}, err
 	case login == "":
 		return w.named(ctx, s)
 	case w.Operator != "":
-		return access.By{}, fmt.Errorf("--operator-key: the log names %s, your login of the database, which may not look keys up: leave the key out", login)
+		return access.Initiator{}, fmt.Errorf("--operator-key: the log names %s, your login of the database, which may not look keys up: leave the key out", login)
 	}
-	by := access.By{Actor: operator()}
+	by := access.Initiator{Actor: operator()}
 	by.Actor.ID = login
 	return by, nil
 }
@@ -285,7 +285,7 @@ func operator() engine.Actor {
 }
 
 // administers opens the database for changes.
-type administers func(context.Context, *cli) (*admin.Admin, access.By, error)
+type administers func(context.Context, *cli) (*admin.Admin, access.Initiator, error)
 
 // approvable is where for changes that people can have to approve.
 type approvable struct {
@@ -294,17 +294,17 @@ type approvable struct {
 	Reason     string `help:"Why, for those who have to approve it, where somebody has to." placeholder:"TEXT"`
 }
 
-func (w approvable) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+func (w approvable) administration(ctx context.Context, c *cli) (*admin.Admin, access.Initiator, error) {
 	return w.holding(ctx, c, w.databaseFlags.administration)
 }
 
-func (w approvable) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+func (w approvable) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.Initiator, error) {
 	return w.holding(ctx, c, w.databaseFlags.sealedAdministration)
 }
 
 // holding is administration that has people approve what takes their approval. It takes the data key
 // then.
-func (w approvable) holding(ctx context.Context, c *cli, as administers) (*admin.Admin, access.By, error) {
+func (w approvable) holding(ctx context.Context, c *cli, as administers) (*admin.Admin, access.Initiator, error) {
 	a, by, err := as(ctx, c)
 	if err != nil {
 		return a, by, err
@@ -314,7 +314,7 @@ func (w approvable) holding(ctx context.Context, c *cli, as administers) (*admin
 	}
 	by.Reason = w.Reason
 	cfg := a.People.Config
-	cfg.Hold = func(ctx context.Context, by access.By, h admin.PendingChange) (admin.PendingApproval, error) {
+	cfg.Hold = func(ctx context.Context, by access.Initiator, h admin.PendingChange) (admin.PendingApproval, error) {
 		s, k, err := w.rules(ctx, c)
 		if err != nil {
 			return admin.PendingApproval{}, fmt.Errorf("it takes an approval, and that takes the data key: %w", err)
@@ -327,24 +327,24 @@ func (w approvable) holding(ctx context.Context, c *cli, as administers) (*admin
 
 // administration opens the database for changes by whoever runs the command. It is open
 // until the command ends.
-func (w databaseFlags) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+func (w databaseFlags) administration(ctx context.Context, c *cli) (*admin.Admin, access.Initiator, error) {
 	return c.administrationOf(ctx, w, false)
 }
 
 // sealedAdministration is administration of what is kept encrypted, such as the
 // addresses and secrets of endpoints.
-func (w databaseFlags) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+func (w databaseFlags) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.Initiator, error) {
 	return c.administrationOf(ctx, w, true)
 }
 
-func (c *cli) administrationOf(ctx context.Context, w databaseFlags, seals bool) (*admin.Admin, access.By, error) {
+func (c *cli) administrationOf(ctx context.Context, w databaseFlags, seals bool) (*admin.Admin, access.Initiator, error) {
 	a, err := c.readingOf(ctx, w, seals)
 	if err != nil {
-		return nil, access.By{}, err
+		return nil, access.Initiator{}, err
 	}
 	by, err := w.operator(ctx, c.opened)
 	if err != nil {
-		return nil, access.By{}, err
+		return nil, access.Initiator{}, err
 	}
 	return a, by, nil
 }
@@ -370,10 +370,10 @@ func (c *cli) readingOf(ctx context.Context, w databaseFlags, seals bool) (*admi
 
 // withoutKey is administration for what does not wait for a key: stopping an agent, and ending the
 // rule that demands one.
-func (w databaseFlags) withoutKey(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+func (w databaseFlags) withoutKey(ctx context.Context, c *cli) (*admin.Admin, access.Initiator, error) {
 	a, err := c.readingOf(ctx, w, false)
 	if err != nil {
-		return nil, access.By{}, err
+		return nil, access.Initiator{}, err
 	}
 	by, err := w.named(ctx, c.opened)
 	return a, by, err

@@ -131,7 +131,7 @@ func (a *agentSet) Run(ctx context.Context, c *cli) error {
 }
 
 // setWebhook has the agent told at its own address how its approvals end, or no more.
-func (a *agentSet) setWebhook(ctx context.Context, r *admin.Admin, by access.By) error {
+func (a *agentSet) setWebhook(ctx context.Context, r *admin.Admin, by access.Initiator) error {
 	w := admin.AgentWebhook{AgentID: a.ID, URL: *a.Webhook, Format: a.WebhookFormat}
 	switch w.URL {
 	case "off":

@@ -57,18 +57,18 @@ type setupFiles struct {
 
 // comparing reads the files. What it returns says, each time, what they would change in
 // the system as it is then.
-func (s *setupFiles) comparing(ctx context.Context, c *cli, as administers) (*admin.Admin, access.By, func() (setup.Plan, error), error) {
+func (s *setupFiles) comparing(ctx context.Context, c *cli, as administers) (*admin.Admin, access.Initiator, func() (setup.Plan, error), error) {
 	files, err := setupInputs(s.File)
 	var addresses setup.Input
 	if err == nil && s.Addresses != "" {
 		addresses, err = setupInput(s.Addresses)
 	}
 	if err != nil {
-		return nil, access.By{}, nil, err
+		return nil, access.Initiator{}, nil, err
 	}
 	wanted, problems := setup.Read(files, addresses)
 	if len(problems) > 0 {
-		return nil, access.By{}, nil, wrongFiles(problems)
+		return nil, access.Initiator{}, nil, wrongFiles(problems)
 	}
 	a, by, err := as(ctx, c)
 	if err != nil {
@@ -198,9 +198,9 @@ type plannedChanges struct {
 }
 
 func (d *diffCommand) Run(ctx context.Context, c *cli) error {
-	_, _, compare, err := d.comparing(ctx, c, func(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+	_, _, compare, err := d.comparing(ctx, c, func(ctx context.Context, c *cli) (*admin.Admin, access.Initiator, error) {
 		a, err := d.sealedReading(ctx, c)
-		return a, access.By{}, err // it changes nothing
+		return a, access.Initiator{}, err // it changes nothing
 	})
 	if err != nil {
 		return err

@@ -202,7 +202,7 @@ func (a *auditReport) open(ctx context.Context, c *cli) (*store.Store, *seal.Sea
 }
 
 // rows goes through all pages of a report.
-func (a *auditReport) rows(ctx context.Context, r report.Reports, by access.By, q report.ListQuery, each func(report.ListPage, []map[string]string) error) error {
+func (a *auditReport) rows(ctx context.Context, r report.Reports, by access.Initiator, q report.ListQuery, each func(report.ListPage, []map[string]string) error) error {
 	q.Limit = report.MaxListPage
 	for {
 		page, err := r.List(ctx, a.Name, q)
@@ -232,7 +232,7 @@ func (a *auditReport) rows(ctx context.Context, r report.Reports, by access.By, 
 
 // table writes a report for people: what belongs to another cell stands in it, and what is only in
 // files is left out.
-func (a *auditReport) table(ctx context.Context, r report.Reports, by access.By, l report.List, q report.ListQuery, out *bufio.Writer) error {
+func (a *auditReport) table(ctx context.Context, r report.Reports, by access.Initiator, l report.List, q report.ListQuery, out *bufio.Writer) error {
 	table := tabwriter.NewWriter(maskingWriter{out}, 0, 0, 2, ' ', 0)
 	var heads []string
 	for _, c := range l.Columns {

@@ -120,7 +120,7 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 }
 
 // operatorKey has commands name an operator's key. Whoever demands it has one.
-func (r *changesRequire) operatorKey(ctx context.Context, a *admin.Admin, by access.By) error {
+func (r *changesRequire) operatorKey(ctx context.Context, a *admin.Admin, by access.Initiator) error {
 	if r.Role != "" || r.Needed != 1 || r.Deny != 0 || r.ExpiresIn != 0 || r.Signed || len(r.Reminder)+len(r.ByGroup) > 0 {
 		return errors.New("operator-key takes --operator-key, and nothing else: nobody is asked")
 	}
@@ -135,7 +135,7 @@ func (r *changesRequire) operatorKey(ctx context.Context, a *admin.Admin, by acc
 }
 
 // signatures has policies come into force with the signatures of people only.
-func (r *changesRequire) signatures(ctx context.Context, c *cli, by access.By) error {
+func (r *changesRequire) signatures(ctx context.Context, c *cli, by access.Initiator) error {
 	if r.Deny != 0 || r.ExpiresIn != 0 || r.Signed || len(r.Reminder)+len(r.ByGroup) > 0 {
 		return errors.New("signatures take --role and --needed, and nothing else: nothing waits")
 	}

@@ -371,7 +371,7 @@ func (s devState) seed(ctx context.Context, adminURL string) ([]devReviewer, err
 		return nil, err
 	}
 	defer db.Close()
-	a, by := admin.New(admin.Config{Store: db, Owner: true}), access.By{Actor: operator()}
+	a, by := admin.New(admin.Config{Store: db, Owner: true}), access.Initiator{Actor: operator()}
 	var people []devReviewer
 	for _, r := range append(slices.Clone(s.Reviewers), s.Owner, s.Auditor) {
 		now, err := r.seed(ctx, db, a, by)
@@ -401,7 +401,7 @@ func (s devState) seed(ctx context.Context, adminURL string) ([]devReviewer, err
 
 // seed makes the person if they are missing. It returns them as they are now;
 // what they no longer sign in with is empty.
-func (r devReviewer) seed(ctx context.Context, db *store.Store, a *admin.Admin, by access.By) (devReviewer, error) {
+func (r devReviewer) seed(ctx context.Context, db *store.Store, a *admin.Admin, by access.Initiator) (devReviewer, error) {
 	p, hash, err := db.People.ByEmail(ctx, r.Email)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -107,11 +107,11 @@ func (r *restoreCommand) Run(ctx context.Context, c *cli) error {
 
 // restores is who restores, by the keys that are in the copy. It waits for no key: one that the copy
 // does not have yet, or has as good for nothing, makes it the machine's login.
-func (r *restoreCommand) restores(ctx context.Context, s *store.Store) (access.By, error) {
+func (r *restoreCommand) restores(ctx context.Context, s *store.Store) (access.Initiator, error) {
 	by, err := r.named(ctx, s)
 	if unknown := (*unknownOperator)(nil); errors.As(err, &unknown) {
 		fmt.Fprintf(terminalError, "careful: %v, by what was restored: the log names the login of this machine\n", err)
-		return access.By{Actor: operator()}, nil
+		return access.Initiator{Actor: operator()}, nil
 	}
 	return by, err
 }

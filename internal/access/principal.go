@@ -9,8 +9,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-// By is who administers: a person, a key or the command line.
-type By struct {
+// Initiator is who makes a change, or takes something out: a person, a key or the command line.
+type Initiator struct {
 	Actor     engine.Actor
 	RequestID string
 	// Key is the person's own key that they act by; "" in the console.
@@ -22,18 +22,18 @@ type By struct {
 	Reason string
 }
 
-// Administrator is the principal as the one who administers.
-func (p Principal) Administrator(requestID string) By {
-	by := By{Actor: p.Actor(), RequestID: requestID}
+// Initiator is the principal as an initiator.
+func (p Principal) Initiator(requestID string) Initiator {
+	by := Initiator{Actor: p.Actor(), RequestID: requestID}
 	if p.PersonID != "" {
 		by.Key = p.KeyID
 	}
 	return by
 }
 
-// PersonAdministers is a signed-in person as the one who administers.
-func PersonAdministers(p engine.Person, channel, requestID string) By {
-	return By{Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: channel}, RequestID: requestID}
+// PersonInitiator is a signed-in person as an initiator.
+func PersonInitiator(p engine.Person, channel, requestID string) Initiator {
+	return Initiator{Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: channel}, RequestID: requestID}
 }
 
 // MayAdminister reports whether the person may change agents, tools and switches.
@@ -43,7 +43,7 @@ func MayAdminister(p engine.Person) bool { return p.Has(AdminRole) && !p.Disable
 func MayReadRules(p engine.Person) bool { return ReadsEverything(p) }
 
 // Event records an act of administration.
-func (b By) Event(code, message, agentID, tool string) engine.Event {
+func (b Initiator) Event(code, message, agentID, tool string) engine.Event {
 	e := engine.Event{
 		ID: store.NewEventID(), Type: engine.Admin, RequestID: b.RequestID, AgentID: agentID, ToolName: tool, Outcome: engine.Allow,
 		Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: json.RawMessage(`{}`), Actor: b.Actor,

@@ -49,8 +49,8 @@ func (r *Refusal) Error() string { return r.Code + ": " + r.Detail }
 
 // The kept answers of repeated requests, for the doors that must not know the store.
 type (
-	// Once says how to keep the answer to a request that may be repeated.
-	Once[T any] = store.Once[T]
+	// Idempotency says how to keep the answer to a request that may be repeated.
+	Idempotency[T any] = store.Idempotency[T]
 	// Request names a request that may be repeated.
 	Request = store.Request
 	// Done is the result of an operation that returns nothing.
@@ -115,9 +115,9 @@ func (r *Refusal) WithSuccessor(successor string) *Refusal {
 
 // Adapt is once for an operation that returns B, from which convert makes once's
 // result. It is nil for a nil once.
-func Adapt[T, B any](once *Once[T], convert func(B) T) *Once[B] {
+func Adapt[T, B any](once *Idempotency[T], convert func(B) T) *Idempotency[B] {
 	if once == nil {
 		return nil
 	}
-	return &Once[B]{Request: once.Request, Render: func(result B, err error) Reply { return once.Render(convert(result), err) }}
+	return &Idempotency[B]{Request: once.Request, Render: func(result B, err error) Reply { return once.Render(convert(result), err) }}
 }

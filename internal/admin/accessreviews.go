@@ -101,7 +101,7 @@ func invalidReview(code, format string, args ...any) error {
 
 // Start starts a review: of every role, or of some, that enabled accounts have now. Nobody
 // reviews an access of their own, under whichever account.
-func (a AccessReviews) Start(ctx context.Context, by access.By, q AccessReviewRequest, once *access.Once[AccessReview]) (AccessReview, error) {
+func (a AccessReviews) Start(ctx context.Context, by access.Initiator, q AccessReviewRequest, once *access.Idempotency[AccessReview]) (AccessReview, error) {
 	now, err := a.Store.Now(ctx)
 	if err != nil {
 		return AccessReview{}, err
@@ -281,7 +281,7 @@ func (a AccessReviews) Get(ctx context.Context, id, reviewerID string) (AccessSt
 }
 
 // change changes a review that is not over.
-func (a AccessReviews) change(ctx context.Context, id string, once *access.Once[AccessReview], judge func(AccessReview, []AccessLine) (store.AccessEdit, engine.Event, error)) (AccessReview, error) {
+func (a AccessReviews) change(ctx context.Context, id string, once *access.Idempotency[AccessReview], judge func(AccessReview, []AccessLine) (store.AccessEdit, engine.Event, error)) (AccessReview, error) {
 	r, err := a.Store.AccessReviews.Change(ctx, id, once, func(r AccessReview, lines []AccessLine) (store.AccessEdit, engine.Event, error) {
 		if r.EndedAt != nil {
 			return store.AccessEdit{}, engine.Event{}, reviewOver
@@ -311,7 +311,7 @@ func (a AccessReviews) Decide(ctx context.Context, p engine.Person, id string, d
 	case len(d.Comment) > access.MaxReason || !utf8.ValidString(d.Comment):
 		return AccessReview{}, invalidReview("comment_too_long", "The comment has %d bytes; at most %d are kept.", len(d.Comment), access.MaxReason)
 	}
-	by := access.PersonAdministers(p, channel, requestID)
+	by := access.PersonInitiator(p, channel, requestID)
 	return a.change(ctx, id, nil, func(r AccessReview, lines []AccessLine) (store.AccessEdit, engine.Event, error) {
 		edit := store.AccessEdit{Decision: store.AccessCertified, DecidedBy: p.ID, Comment: d.Comment}
 		code, message := "ACCESS_CERTIFIED", "Roles that people have were reviewed, and are still needed."
@@ -361,7 +361,7 @@ func chosenLines(lines []AccessLine, numbers []int) ([]AccessLine, error) {
 
 // Assign has somebody else review what a reviewer has not decided yet: all of it, or the
 // given lines. from may be "" with lines. The new reviewer is told.
-func (a AccessReviews) Assign(ctx context.Context, by access.By, id, from, to string, numbers []int, once *access.Once[AccessReview]) (AccessReview, error) {
+func (a AccessReviews) Assign(ctx context.Context, by access.Initiator, id, from, to string, numbers []int, once *access.Idempotency[AccessReview]) (AccessReview, error) {
 	next, err := a.reviewer(ctx, to)
 	if err != nil {
 		return AccessReview{}, err
@@ -412,7 +412,7 @@ type AccessRemoval struct {
 // whoever administers: each account by the same door as any other change of roles, with
 // all of its rules and an event of its own. What one account refuses keeps no other from
 // being changed.
-func (a AccessReviews) Remove(ctx context.Context, by access.By, id string, once *access.Once[[]AccessRemoval]) ([]AccessRemoval, error) {
+func (a AccessReviews) Remove(ctx context.Context, by access.Initiator, id string, once *access.Idempotency[[]AccessRemoval]) ([]AccessRemoval, error) {
 	if once != nil {
 		if err := a.Store.Answered(ctx, once.Of()); err != nil {
 			return nil, a.administered(ctx, err)
@@ -480,7 +480,7 @@ func removedOf(lines []AccessLine) (store.AccessEdit, []AccessLine) {
 	return edit, gone
 }
 
-func removedEvent(by access.By, r AccessReview, gone []AccessLine) (engine.Event, error) {
+func removedEvent(by access.Initiator, r AccessReview, gone []AccessLine) (engine.Event, error) {
 	e := by.Event("ACCESS_REMOVED", "Roles that a review asked to take away were taken away.", "", "")
 	return e, e.SetPayload(map[string]any{"review": r.ID, "accesses": linePayloads(gone[:min(len(gone), MaxAccessDecisions)]), "count": len(gone)})
 }
@@ -488,7 +488,7 @@ func removedEvent(by access.By, r AccessReview, gone []AccessLine) (engine.Event
 // Complete ends a review. It is refused while somebody has something left to review, or a
 // role is still there that is to be taken away, unless incomplete says why it ends all the
 // same. The event of the end has the counts, and a digest of all lines.
-func (a AccessReviews) Complete(ctx context.Context, by access.By, id, incomplete string, once *access.Once[AccessReview]) (AccessReview, error) {
+func (a AccessReviews) Complete(ctx context.Context, by access.Initiator, id, incomplete string, once *access.Idempotency[AccessReview]) (AccessReview, error) {
 	incomplete = strings.TrimSpace(incomplete)
 	if len(incomplete) > access.MaxReason || !utf8.ValidString(incomplete) {
 		return AccessReview{}, invalidReview("reason_too_long", "The reason has %d bytes; at most %d are kept.", len(incomplete), access.MaxReason)

@@ -128,7 +128,7 @@ func (p People) Account(ctx context.Context, id string) (Account, error) {
 
 // change changes the account of an id or e-mail address. judge is given the account
 // under the lock, and says what becomes of it.
-func (p People) change(ctx context.Context, by access.By, who string, once *access.Once[store.LockedAccount], judge func(store.LockedAccount) (store.AccountEdit, engine.Event, error)) (store.LockedAccount, error) {
+func (p People) change(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[store.LockedAccount], judge func(store.LockedAccount) (store.AccountEdit, engine.Event, error)) (store.LockedAccount, error) {
 	if !p.MayBeChanged() {
 		return store.LockedAccount{}, byCommand
 	}
@@ -154,7 +154,7 @@ func (p People) change(ctx context.Context, by access.By, who string, once *acce
 }
 
 // mayChange refuses a person who administers no more at the moment of the change.
-func mayChange(by access.By, now store.LockedAccount) error {
+func mayChange(by access.Initiator, now store.LockedAccount) error {
 	if by.Actor.Kind == engine.HumanActor && !now.ByAdministers {
 		return notAdmin
 	}
@@ -162,7 +162,7 @@ func mayChange(by access.By, now store.LockedAccount) error {
 }
 
 // another refuses what people do not do to an account of their own.
-func another(by access.By, now store.LockedAccount) error {
+func another(by access.Initiator, now store.LockedAccount) error {
 	if by.Actor.Kind == engine.HumanActor && (by.Actor.ID == now.ID || by.Actor.ID == now.Identity || now.ByIdentity == now.Identity) {
 		return ownAccount
 	}
@@ -171,7 +171,7 @@ func another(by access.By, now store.LockedAccount) error {
 
 // Change changes somebody's name and roles. Votes in what still waits count by the
 // roles of then. A refusal changes nothing.
-func (p People) Change(ctx context.Context, by access.By, who string, c PersonChange, once *access.Once[engine.Person]) (engine.Person, error) {
+func (p People) Change(ctx context.Context, by access.Initiator, who string, c PersonChange, once *access.Idempotency[engine.Person]) (engine.Person, error) {
 	known, err := p.known(ctx, c.AllowUnknownRoles)
 	if err != nil {
 		return engine.Person{}, err
@@ -236,7 +236,7 @@ func uniqueRoles(roles []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(roles)))
 }
 
-func (c PersonChange) judge(by access.By, now store.LockedAccount, edit store.AccountEdit, known knownRoles) error {
+func (c PersonChange) judge(by access.Initiator, now store.LockedAccount, edit store.AccountEdit, known knownRoles) error {
 	if !edit.SetRoles {
 		if edit.Name == "" {
 			return &access.Refusal{Kind: access.Conflict, Code: "unchanged", Detail: "That is how the account is already. Nothing was changed."}
@@ -336,7 +336,7 @@ func nameFits(name string) error {
 }
 
 // Disable keeps somebody out from now on; votes in what still waits become void.
-func (p People) Disable(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error) {
+func (p People) Disable(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[engine.Person]) (engine.Person, error) {
 	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.LockedAccount) (store.AccountEdit, engine.Event, error) {
 		err := another(by, now)
 		switch {
@@ -355,7 +355,7 @@ func (p People) Disable(ctx context.Context, by access.By, who string, once *acc
 // that it had. The former password is void, and the person sets another by the link
 // that is returned; second factors stay, so that whoever reads the link does not get
 // in with nothing else.
-func (p People) Enable(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink]) (PasswordLink, error) {
+func (p People) Enable(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[PasswordLink]) (PasswordLink, error) {
 	_, guarded, err := p.guarded(ctx, by, store.RolesChange)
 	if err != nil {
 		return PasswordLink{}, err
@@ -409,7 +409,7 @@ func (p People) Enable(ctx context.Context, by access.By, who string, once *acce
 // the approval, by opens, with the account, so that neither is there without the other. It is told by
 // which approval the person gets them; "" and nil where there are none, or where others are proposed
 // together with them.
-func (p People) withoutRoles(ctx context.Context, by access.By, account engine.Person, roles []string, write func(approvalID string, opens *store.Submission) error) error {
+func (p People) withoutRoles(ctx context.Context, by access.Initiator, account engine.Person, roles []string, write func(approvalID string, opens *store.Submission) error) error {
 	if len(roles) == 0 {
 		return write("", nil)
 	}
@@ -440,7 +440,7 @@ func (p People) withoutRoles(ctx context.Context, by access.By, account engine.P
 
 // ResetPassword makes somebody's password void, ends their sessions, and returns a
 // link by which they set another. Second factors stay.
-func (p People) ResetPassword(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink]) (PasswordLink, error) {
+func (p People) ResetPassword(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[PasswordLink]) (PasswordLink, error) {
 	return p.withLink(ctx, by, who, once, func(now store.LockedAccount) (store.AccountEdit, engine.Event, string, error) {
 		err := another(by, now)
 		if err == nil && now.Disabled {
@@ -452,7 +452,7 @@ func (p People) ResetPassword(ctx context.Context, by access.By, who string, onc
 
 // withLink is change for what ends with a link by which the person sets a password. judge also
 // says by which approval the person gets their roles, "" for none.
-func (p People) withLink(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink], judge func(store.LockedAccount) (store.AccountEdit, engine.Event, string, error)) (PasswordLink, error) {
+func (p People) withLink(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[PasswordLink], judge func(store.LockedAccount) (store.AccountEdit, engine.Event, string, error)) (PasswordLink, error) {
 	link, edit, err := p.newLink(ctx)
 	if err != nil {
 		return link, err
@@ -501,7 +501,7 @@ func linkHash(token string) []byte {
 }
 
 // SignOut ends all of somebody's sessions.
-func (p People) SignOut(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error) {
+func (p People) SignOut(ctx context.Context, by access.Initiator, who string, once *access.Idempotency[engine.Person]) (engine.Person, error) {
 	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.LockedAccount) (store.AccountEdit, engine.Event, error) {
 		return store.AccountEdit{SignOut: true}, changed(by, "USER_SIGNED_OUT", "A person was signed out everywhere.", now.ID, map[string]any{"person": now.ID}), nil
 	})
@@ -511,7 +511,7 @@ func (p People) SignOut(ctx context.Context, by access.By, who string, once *acc
 // Unlink has no provider of single sign-on open somebody's account any more, and ends
 // their sessions. It is done by command only: where link_by_email is set, whoever has the
 // address at the provider opens the account next.
-func (p People) Unlink(ctx context.Context, by access.By, who string) (engine.Person, error) {
+func (p People) Unlink(ctx context.Context, by access.Initiator, who string) (engine.Person, error) {
 	if !p.Owner {
 		return engine.Person{}, byCommand
 	}
@@ -529,7 +529,7 @@ func (p People) Unlink(ctx context.Context, by access.By, who string) (engine.Pe
 }
 
 // Invite adds somebody without a password, who sets one by the link that is returned.
-func (p People) Invite(ctx context.Context, by access.By, n NewPerson, anyRole bool, once *access.Once[PasswordLink]) (PasswordLink, error) {
+func (p People) Invite(ctx context.Context, by access.Initiator, n NewPerson, anyRole bool, once *access.Idempotency[PasswordLink]) (PasswordLink, error) {
 	if !p.MayBeChanged() {
 		return PasswordLink{}, byCommand
 	}
@@ -580,7 +580,7 @@ func (p People) Invite(ctx context.Context, by access.By, n NewPerson, anyRole b
 
 // rolesLater is the account to add, and its event: without its roles, which are returned, where
 // giving them takes an approval.
-func (p People) rolesLater(ctx context.Context, by access.By, added engine.Person, e engine.Event) (engine.Person, engine.Event, []string, error) {
+func (p People) rolesLater(ctx context.Context, by access.Initiator, added engine.Person, e engine.Event) (engine.Person, engine.Event, []string, error) {
 	_, guarded, err := p.guarded(ctx, by, store.RolesChange)
 	if err != nil || !guarded || len(added.Roles) == 0 {
 		return added, e, nil, err

@@ -53,9 +53,9 @@ func newHarness(t *testing.T) *harness {
 }
 
 // by is a person as the one who administers, command the command line.
-func by(p engine.Person) access.By { return access.PersonAdministers(p, "console", "req") }
+func by(p engine.Person) access.Initiator { return access.PersonInitiator(p, "console", "req") }
 
-var command = access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
+var command = access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
 
 func code(err error) string {
 	var r *access.Refusal
@@ -502,8 +502,8 @@ func TestFactorThatIsResetSince(t *testing.T) {
 func TestErasedPersonsAnswers(t *testing.T) {
 	o := newHarness(t)
 	ctx := t.Context()
-	once := func() *access.Once[admin.PasswordLink] {
-		return &access.Once[admin.PasswordLink]{
+	once := func() *access.Idempotency[admin.PasswordLink] {
+		return &access.Idempotency[admin.PasswordLink]{
 			Request: access.Request{Credential: "key_1", Key: "invite", Hash: []byte("asked")},
 			Render: func(l admin.PasswordLink, _ error) access.Reply {
 				return access.Reply{Status: 201, Body: []byte(l.Person.Email)}

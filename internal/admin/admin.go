@@ -40,7 +40,7 @@ type Config struct {
 	SCIM *sso.Config
 	// Hold has people decide about a change that takes their approval; nil where none can be
 	// proposed from here.
-	Hold func(context.Context, access.By, PendingChange) (PendingApproval, error)
+	Hold func(context.Context, access.Initiator, PendingChange) (PendingApproval, error)
 	// Owner says that the store is open as the role that owns the database. Only
 	// that role adds agents and says who answers for them.
 	Owner bool

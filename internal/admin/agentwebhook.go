@@ -46,7 +46,7 @@ func AgentEndpoint(agentID string) string {
 // endpoint that is told of nothing else. An address in place of another comes with
 // another secret; the former one signs nothing any more. Where endpoints take an approval it
 // is off until then, or goes on as it is.
-func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWebhook, once *access.Once[AgentSecret]) (AgentSecret, error) {
+func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.Initiator, w AgentWebhook, once *access.Idempotency[AgentSecret]) (AgentSecret, error) {
 	id := AgentEndpoint(w.AgentID)
 	_, err := r.Store.People.Agent(ctx, w.AgentID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -65,7 +65,7 @@ func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWeb
 		e.AgentID = w.AgentID
 		return e
 	}
-	done := func(s AgentSecret) (AgentSecret, *access.Once[access.Done]) {
+	done := func(s AgentSecret) (AgentSecret, *access.Idempotency[access.Done]) {
 		return s, access.Adapt(once, func(access.Done) AgentSecret { return s })
 	}
 	if w.URL == "" {
@@ -116,7 +116,7 @@ type agentWebhookEvents struct{ added, rotated, enabled engine.Event }
 // askAgentWebhook has people decide about an agent's own endpoint. What is written, the approval and
 // the kept answer are one: no answer tells of an approval that there is not. What is applied from files, and is
 // applied again while it waits, keeps its secret.
-func (r Endpoints) askAgentWebhook(ctx context.Context, by access.By, wanted store.Endpoint, target notify.EndpointSecrets, made AgentSecret, tells agentWebhookEvents, once *access.Once[AgentSecret]) (AgentSecret, error) {
+func (r Endpoints) askAgentWebhook(ctx context.Context, by access.Initiator, wanted store.Endpoint, target notify.EndpointSecrets, made AgentSecret, tells agentWebhookEvents, once *access.Idempotency[AgentSecret]) (AgentSecret, error) {
 	secret, err := json.Marshal(target)
 	if err != nil {
 		return AgentSecret{}, fmt.Errorf("encode an endpoint: %w", err)

@@ -16,7 +16,7 @@ import (
 // RequireApproval has people approve every change of a kind of rules from now on, as the
 // rule says. Nobody is bound by it who could have changed the rule: it takes the role that
 // owns the database.
-func (r Changes) RequireApproval(ctx context.Context, by access.By, kind string, rule approval.Rule, byGroups ...string) error {
+func (r Changes) RequireApproval(ctx context.Context, by access.Initiator, kind string, rule approval.Rule, byGroups ...string) error {
 	if err := errors.Join(approval.Routing{Default: rule}.Check()...); err != nil {
 		return fmt.Errorf("the rule: %w", err)
 	}
@@ -42,7 +42,7 @@ func (r Changes) RequireApproval(ctx context.Context, by access.By, kind string,
 
 // RequireOperatorKey has commands name a person's own key from now on. It takes the role that
 // owns the database, which is not bound by it: it tells the log who used that role.
-func (r Changes) RequireOperatorKey(ctx context.Context, by access.By) error {
+func (r Changes) RequireOperatorKey(ctx context.Context, by access.Initiator) error {
 	if by.Key == "" {
 		return &access.Refusal{Kind: access.Invalid, Code: "key_of_nobody", Detail: "The key is nobody's in particular. Demand it with a person's own, so that somebody has one."}
 	}
@@ -60,7 +60,7 @@ func ChangeWords(kind string) string {
 }
 
 // NoApproval has changes of a kind of rules come into force at once again.
-func (r Changes) NoApproval(ctx context.Context, by access.By, kind, reason string) error {
+func (r Changes) NoApproval(ctx context.Context, by access.Initiator, kind, reason string) error {
 	if reason = strings.TrimSpace(reason); reason == "" || len(reason) > access.MaxReason {
 		return fmt.Errorf("say why, in at most %d bytes", access.MaxReason)
 	}

@@ -18,7 +18,7 @@ func DataKeyRetired(id string, by engine.Actor) engine.Event {
 }
 
 func dataKeyEvent(code, message, id string, by engine.Actor) engine.Event {
-	e := access.By{Actor: by}.Event(code, message, "", "")
+	e := access.Initiator{Actor: by}.Event(code, message, "", "")
 	e.SafePayload = fmt.Appendf(nil, `{"subject":%q}`, id)
 	return e
 }

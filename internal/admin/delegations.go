@@ -84,7 +84,7 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 		}
 		d.DeputyID = cmp.Or(deputy.ID, d.DeputyID)
 	}
-	by := access.PersonAdministers(r.By, r.Channel, r.RequestID)
+	by := access.PersonInitiator(r.By, r.Channel, r.RequestID)
 	if d.PersonID != r.By.ID && !access.MayAdminister(r.By) {
 		return d, access.Refuse(ctx, a.Store, &access.Refusal{Kind: access.Forbidden, Code: "not_yours", Detail: "Only an administrator can say who decides in somebody else's place."}, by.Event("", "", "", ""))
 	}
@@ -165,7 +165,7 @@ func (a Delegations) mayStandIn(ctx context.Context, by engine.Person, d Delegat
 
 // delegated is the event of a change to a delegation: it names ids and times, and
 // not the reason, which may be private.
-func delegated(by access.By, code, message string, d Delegation) (engine.Event, error) {
+func delegated(by access.Initiator, code, message string, d Delegation) (engine.Event, error) {
 	e := by.Event(code, message, "", "")
 	err := e.SetPayload(map[string]any{"delegation": d.ID, "person": d.PersonID, "deputy": d.DeputyID, "from": d.From.UTC(), "until": d.Until.UTC()})
 	return e, err
@@ -185,7 +185,7 @@ func (a Delegations) Revoke(ctx context.Context, by engine.Person, id, channel, 
 	if by.ID != d.PersonID && by.ID != d.DeputyID && !access.MayAdminister(by) {
 		return gone // it is nobody else's business that there is one
 	}
-	e, err := delegated(access.PersonAdministers(by, channel, requestID), "DELEGATION_REVOKED", "A person no longer stands in for another one.", d)
+	e, err := delegated(access.PersonInitiator(by, channel, requestID), "DELEGATION_REVOKED", "A person no longer stands in for another one.", d)
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func (d Directory) change(ctx context.Context, do func(*store.DirectoryChange, p
 // AddUser makes the account of somebody whom the directory tells of. Somebody whom it has
 // removed, and who comes with the same external id, gets their account back. An account
 // that was made otherwise is given to the directory only where the settings say so.
-func (d Directory) AddUser(ctx context.Context, by access.By, e UserEntry) (DirectoryUser, error) {
+func (d Directory) AddUser(ctx context.Context, by access.Initiator, e UserEntry) (DirectoryUser, error) {
 	var id string
 	err := d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		email, err := directoryEmail(c.Config, e)
@@ -168,7 +168,7 @@ func (d Directory) AddUser(ctx context.Context, by access.By, e UserEntry) (Dire
 }
 
 // addAccount adds an account without a password and without roles.
-func (d Directory) addAccount(ctx context.Context, tx *store.DirectoryChange, by access.By, e UserEntry, email string) (string, error) {
+func (d Directory) addAccount(ctx context.Context, tx *store.DirectoryChange, by access.Initiator, e UserEntry, email string) (string, error) {
 	name := e.Name
 	if nameFits(name) != nil {
 		name = "" // the address, then
@@ -220,7 +220,7 @@ func plainASCII(text string) bool {
 
 // ChangeUser changes what the directory says of somebody, as change says, which is given
 // what there is at that moment. The address stays.
-func (d Directory) ChangeUser(ctx context.Context, by access.By, id string, change func(DirectoryUser) (UserEntry, error)) (DirectoryUser, error) {
+func (d Directory) ChangeUser(ctx context.Context, by access.Initiator, id string, change func(DirectoryUser) (UserEntry, error)) (DirectoryUser, error) {
 	err := d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		u, err := known(tx, id)
 		if err != nil {
@@ -281,7 +281,7 @@ func (e UserEntry) validate() error {
 
 // setAccount gives an account its name, and lets the person in or keeps them out. Who was
 // disabled by an administrator stays so.
-func (d Directory) setAccount(tx *store.DirectoryChange, by access.By, c providing, id, name string, active *bool) error {
+func (d Directory) setAccount(tx *store.DirectoryChange, by access.Initiator, c providing, id, name string, active *bool) error {
 	u, now, err := tx.User(id)
 	if err != nil {
 		return err
@@ -305,7 +305,7 @@ func (d Directory) setAccount(tx *store.DirectoryChange, by access.By, c providi
 }
 
 // disable keeps somebody out from now on, unless nobody else administers.
-func (d Directory) disable(tx *store.DirectoryChange, by access.By, now store.LockedAccount) error {
+func (d Directory) disable(tx *store.DirectoryChange, by access.Initiator, now store.LockedAccount) error {
 	if now.Has(access.AdminRole) && now.OtherAdministrators == 0 {
 		return lastToSignIn
 	}
@@ -315,7 +315,7 @@ func (d Directory) disable(tx *store.DirectoryChange, by access.By, now store.Lo
 
 // RemoveUser disables somebody whom the directory has no more. The account stays, for
 // what the log says of it.
-func (d Directory) RemoveUser(ctx context.Context, by access.By, id string) error {
+func (d Directory) RemoveUser(ctx context.Context, by access.Initiator, id string) error {
 	return d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		if _, err := known(tx, id); err != nil {
 			return err
@@ -333,7 +333,7 @@ func (d Directory) RemoveUser(ctx context.Context, by access.By, id string) erro
 }
 
 // AddGroup makes a group, which gives its members the roles that the settings name.
-func (d Directory) AddGroup(ctx context.Context, by access.By, e GroupEntry) (DirectoryGroup, error) {
+func (d Directory) AddGroup(ctx context.Context, by access.Initiator, e GroupEntry) (DirectoryGroup, error) {
 	id := store.NewID("grp")
 	return d.changeGroup(ctx, by, id, func(*store.DirectoryChange) (DirectoryGroup, GroupEntry, error) {
 		return DirectoryGroup{ID: id}, e, nil
@@ -341,7 +341,7 @@ func (d Directory) AddGroup(ctx context.Context, by access.By, e GroupEntry) (Di
 }
 
 // ChangeGroup changes a group as change says, which is given it as it is at that moment.
-func (d Directory) ChangeGroup(ctx context.Context, by access.By, id string, change func(DirectoryGroup) (GroupEntry, error)) (DirectoryGroup, error) {
+func (d Directory) ChangeGroup(ctx context.Context, by access.Initiator, id string, change func(DirectoryGroup) (GroupEntry, error)) (DirectoryGroup, error) {
 	return d.changeGroup(ctx, by, id, func(tx *store.DirectoryChange) (DirectoryGroup, GroupEntry, error) {
 		g, err := tx.Group(id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -355,7 +355,7 @@ func (d Directory) ChangeGroup(ctx context.Context, by access.By, id string, cha
 	})
 }
 
-func (d Directory) changeGroup(ctx context.Context, by access.By, id string, read func(*store.DirectoryChange) (DirectoryGroup, GroupEntry, error)) (DirectoryGroup, error) {
+func (d Directory) changeGroup(ctx context.Context, by access.Initiator, id string, read func(*store.DirectoryChange) (DirectoryGroup, GroupEntry, error)) (DirectoryGroup, error) {
 	err := d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		was, e, err := read(tx)
 		if err == nil {
@@ -409,7 +409,7 @@ func (e GroupEntry) validate() error {
 }
 
 // RemoveGroup deletes a group, and takes the roles that it gave.
-func (d Directory) RemoveGroup(ctx context.Context, by access.By, id string) error {
+func (d Directory) RemoveGroup(ctx context.Context, by access.Initiator, id string) error {
 	return d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		g, err := tx.Group(id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -455,13 +455,13 @@ func difference(was DirectoryGroup, members []string) (in, out []string) {
 
 // groupChanged tells of a group by its id and by the roles that it gives: its name may be
 // a person's.
-func groupChanged(by access.By, code, message, id string, roles []string, in, out int) engine.Event {
+func groupChanged(by access.Initiator, code, message, id string, roles []string, in, out int) engine.Event {
 	return changed(by, code, message, id, map[string]any{"roles": append([]string{}, roles...), "members_added": in, "members_removed": out})
 }
 
 // giveRoles gives people the roles of the groups that they are in. The last administrator
 // is not taken the role: that is refused, so that the directory hears of it.
-func (d Directory) giveRoles(tx *store.DirectoryChange, by access.By, c providing, people []string) error {
+func (d Directory) giveRoles(tx *store.DirectoryChange, by access.Initiator, c providing, people []string) error {
 	if len(people) == 0 {
 		return nil
 	}

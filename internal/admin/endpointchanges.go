@@ -22,7 +22,7 @@ import (
 
 // takesApproval reports whether changes of an endpoint wait: where endpoints take an approval, those
 // of one that is on.
-func (r Endpoints) takesApproval(ctx context.Context, by access.By, e store.Endpoint) (bool, error) {
+func (r Endpoints) takesApproval(ctx context.Context, by access.Initiator, e store.Endpoint) (bool, error) {
 	_, guarded, err := r.guarded(ctx, by, store.EndpointsChange)
 	return guarded && e.DisabledAt == nil, err
 }
@@ -57,7 +57,7 @@ type endpointAct struct {
 }
 
 // ask has people decide about an endpoint. once keeps the answer, together with what is written.
-func (r Endpoints) ask(ctx context.Context, by access.By, a endpointAct, once *access.Once[PendingApproval]) (PendingApproval, error) {
+func (r Endpoints) ask(ctx context.Context, by access.Initiator, a endpointAct, once *access.Idempotency[PendingApproval]) (PendingApproval, error) {
 	was := store.ProposedEndpoint{On: a.on, Edition: a.is.Edition}
 	entry, err := store.NewEntry(store.EndpointEntry, a.is.ID, was, store.ProposedEndpoint{On: true, Edition: a.edition}, a.event)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r Endpoints) ask(ctx context.Context, by access.By, a endpointAct, once *a
 		}
 		return PendingApproval{}, r.hold(ctx, by, store.EndpointsChange, "", i)
 	}
-	h := PendingChange{Kind: store.EndpointsChange, Reason: by.Reason, Once: once}
+	h := PendingChange{Kind: store.EndpointsChange, Reason: by.Reason, Idempotency: once}
 	if a.write != nil {
 		h.Submit = func(ctx context.Context, opens store.Submission) (store.SubmitResult, error) {
 			return store.SubmitResult{}, current(a.write(ctx, &opens))
@@ -145,7 +145,7 @@ func secretChanges(was, becomes notify.EndpointSecrets) (text string) {
 }
 
 // askOn has people decide about switching an endpoint on. The error is never nil.
-func (r Endpoints) askOn(ctx context.Context, by access.By, id string) error {
+func (r Endpoints) askOn(ctx context.Context, by access.Initiator, id string) error {
 	e, err := r.Store.Endpoints.Editions(ctx, id)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (r Endpoints) askOn(ctx context.Context, by access.By, id string) error {
 
 // askChange has people decide about what change makes of an endpoint that is on; wait is how long
 // that may take. The same again is the same proposal, and nil is returned for what changes nothing.
-func (r Endpoints) askChange(ctx context.Context, by access.By, id string, event engine.Event, change func(settings json.RawMessage, secret []byte, wait time.Duration) (json.RawMessage, []byte, error)) error {
+func (r Endpoints) askChange(ctx context.Context, by access.Initiator, id string, event engine.Event, change func(settings json.RawMessage, secret []byte, wait time.Duration) (json.RawMessage, []byte, error)) error {
 	e, err := r.Store.Endpoints.Editions(ctx, id)
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func newKey(pair bool) (secret, shown string) {
 // Add adds an endpoint and returns its id and, for a webhook, what the
 // receiver verifies by: it is never shown again. Where endpoints take an approval it is added
 // switched off together with that, and the error beside its id says what it waits for.
-func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, shown string, err error) {
+func (r Endpoints) Add(ctx context.Context, by access.Initiator, e NewEndpoint) (id, shown string, err error) {
 	id, e.Name = store.NewID("end"), strings.TrimSpace(e.Name)
 	target := notify.EndpointSecrets{URL: strings.TrimSpace(e.URL), Plain: e.Plain, Signing: strings.TrimSpace(e.Signing)}
 	if e.Kind == notify.Webhook {
@@ -174,7 +174,7 @@ func encodeEndpoint(s notify.Settings, t notify.EndpointSecrets) (settings, targ
 }
 
 // endpointEvent records an act of administration of an endpoint.
-func endpointEvent(b access.By, code, message, id, kind string) engine.Event {
+func endpointEvent(b access.Initiator, code, message, id, kind string) engine.Event {
 	e := b.Event(code, message, "", "")
 	_ = e.SetPayload(map[string]string{"endpoint_id": id, "kind": kind}) // strings always encode
 	return e
@@ -196,7 +196,7 @@ func (r Endpoints) read(ctx context.Context, id string) (store.Endpoint, notify.
 
 // Switch switches an endpoint off, or on again. What still waits for one
 // that is off becomes a dead letter when its turn comes.
-func (r Endpoints) Switch(ctx context.Context, by access.By, id string, off bool) error {
+func (r Endpoints) Switch(ctx context.Context, by access.Initiator, id string, off bool) error {
 	e, _, err := r.read(ctx, id)
 	if err != nil {
 		return err
@@ -231,14 +231,14 @@ type EndpointChange struct {
 	Plain    bool
 	// Signing is another signing secret of the Slack app; "" leaves the one that there is.
 	Signing string
-	// Once keeps the answer with the change; nil for none.
-	Once *access.Once[access.Done]
+	// Idempotency keeps the answer with the change; nil for none.
+	Idempotency *access.Idempotency[access.Done]
 }
 
 // Change changes an endpoint's settings, and its address where one is given. What a
 // webhook is signed with stays. Where endpoints take an approval, one that is on goes on as it is
 // until then.
-func (r Endpoints) Change(ctx context.Context, by access.By, id string, c EndpointChange) error {
+func (r Endpoints) Change(ctx context.Context, by access.Initiator, id string, c EndpointChange) error {
 	e, _, err := r.read(ctx, id)
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (r Endpoints) Change(ctx context.Context, by access.By, id string, c Endpoi
 				return r.rewritten(e.Kind, settings, secret, c)
 			})
 	}
-	err = r.Store.Endpoints.Rotate(ctx, id, c.Once, func(settings json.RawMessage, sealed []byte) (json.RawMessage, []byte, error) {
+	err = r.Store.Endpoints.Rotate(ctx, id, c.Idempotency, func(settings json.RawMessage, sealed []byte) (json.RawMessage, []byte, error) {
 		return r.rewritten(e.Kind, settings, sealed, c)
 	}, endpointEvent(by, "ENDPOINT_CHANGED", "The endpoint’s settings were changed.", id, e.Kind))
 	return r.administered(ctx, err)
@@ -317,7 +317,7 @@ func (r Endpoints) Targets(ctx context.Context) (map[string]notify.EndpointSecre
 // address: url is the new one. Where endpoints take an approval, the secret of one that is on is
 // another one from then on, and the error says what it waits for; but the owner's command
 // rotates a webhook at once.
-func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url string, overlap time.Duration) (shown string, err error) {
+func (r Endpoints) RotateSecret(ctx context.Context, by access.Initiator, id, url string, overlap time.Duration) (shown string, err error) {
 	e, _, err := r.read(ctx, id)
 	if err != nil {
 		return "", err
@@ -393,7 +393,7 @@ func rotated(kind string, settings json.RawMessage, secret []byte, url string, k
 
 // Test queues a test and returns its notification's id. to is where
 // e-mail goes; "" means the endpoint's first address.
-func (r Endpoints) Test(ctx context.Context, by access.By, id, to string) (string, error) {
+func (r Endpoints) Test(ctx context.Context, by access.Initiator, id, to string) (string, error) {
 	e, settings, err := r.read(ctx, id)
 	if err != nil {
 		return "", err
@@ -482,7 +482,7 @@ func (r Endpoints) Overview(ctx context.Context, limit int) ([]Endpoint, []DeadL
 }
 
 // Resend has a dead letter sent again, under the id that it has.
-func (r Endpoints) Resend(ctx context.Context, by access.By, id string) error {
+func (r Endpoints) Resend(ctx context.Context, by access.Initiator, id string) error {
 	e := by.Event("NOTIFICATION_RESENT", "A notification that had been given up is sent again.", "", "")
 	e.Type = engine.Notified
 	n, err := r.Store.Notifications.Get(ctx, id)

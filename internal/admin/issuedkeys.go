@@ -42,7 +42,7 @@ func (k Keys) List(ctx context.Context) ([]Key, error) { return k.Store.Keys.Lis
 
 // Issue creates an API key as a person in the console wants it, who administers, and
 // returns its text, which is stored nowhere. Its agent is one that there is.
-func (k Keys) Issue(ctx context.Context, by access.By, n NewKey) (Key, string, error) {
+func (k Keys) Issue(ctx context.Context, by access.Initiator, n NewKey) (Key, string, error) {
 	if !k.MayBeChanged() {
 		return Key{}, "", keysByCommand
 	}
@@ -89,7 +89,7 @@ func (k Keys) Issue(ctx context.Context, by access.By, n NewKey) (Key, string, e
 }
 
 // Withdraw revokes an API key for a person in the console, who administers.
-func (k Keys) Withdraw(ctx context.Context, by access.By, id string) error {
+func (k Keys) Withdraw(ctx context.Context, by access.Initiator, id string) error {
 	if !k.MayBeChanged() {
 		return keysByCommand
 	}

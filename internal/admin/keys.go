@@ -33,7 +33,7 @@ type NewKey struct {
 }
 
 // Create creates an API key and returns its text, which is stored nowhere.
-func (k Keys) Create(ctx context.Context, by access.By, n NewKey) (store.Key, string, error) {
+func (k Keys) Create(ctx context.Context, by access.Initiator, n NewKey) (store.Key, string, error) {
 	key, text, err := identity.NewKey(n.Agent, n.Kind)
 	if err != nil {
 		return key, "", err
@@ -84,12 +84,12 @@ func (k Keys) holder(ctx context.Context, key store.Key, email string) (string, 
 	return p.ID, nil
 }
 
-func (k Keys) create(ctx context.Context, by access.By, key store.Key) error {
+func (k Keys) create(ctx context.Context, by access.Initiator, key store.Key) error {
 	return k.Store.Keys.Create(ctx, key, keyCreated(by, key))
 }
 
 // keyCreated records that a key was made, without its secret and its label.
-func keyCreated(by access.By, key store.Key) engine.Event {
+func keyCreated(by access.Initiator, key store.Key) engine.Event {
 	payload := map[string]any{"kind": key.Kind, "scopes": key.Scopes, "max_state": key.MaxState}
 	if key.AgentID != "" {
 		payload["agent"] = key.AgentID
@@ -131,7 +131,7 @@ func narrow(key *store.Key, n NewKey) error {
 }
 
 // register makes sure that the agent is registered, by the name and owner given.
-func (k Keys) register(ctx context.Context, by access.By, n NewKey) error {
+func (k Keys) register(ctx context.Context, by access.Initiator, n NewKey) error {
 	known, err := k.Store.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (k Keys) register(ctx context.Context, by access.By, n NewKey) error {
 
 // Restore creates the key whose text is known: NewKey's, of the same agent and
 // kind. One that is there is given the scopes of its kind.
-func (k Keys) Restore(ctx context.Context, by access.By, text, agent, kind, label string) error {
+func (k Keys) Restore(ctx context.Context, by access.Initiator, text, agent, kind, label string) error {
 	key, err := identity.RestoreKey(text, agent, kind)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (k Keys) Restore(ctx context.Context, by access.By, text, agent, kind, labe
 }
 
 // Revoke revokes an API key, or a signing key by its kid.
-func (k Keys) Revoke(ctx context.Context, by access.By, id string) error {
+func (k Keys) Revoke(ctx context.Context, by access.Initiator, id string) error {
 	var err error
 	switch {
 	case strings.HasPrefix(id, "key_"):

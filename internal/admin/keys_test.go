@@ -52,7 +52,7 @@ func TestKeyOfAPerson(t *testing.T) {
 		t.Errorf("who the key was made for is not on record: %+v, %v", events, err)
 	}
 	// What is done with it is hers, by that key, and she does nothing to herself.
-	by := p.Administrator("req")
+	by := p.Initiator("req")
 	e := by.Event("X", "x", "", "")
 	if (e.Actor != engine.Actor{Kind: engine.HumanActor, ID: ada.ID, Channel: "api"}) || len(e.Reasons) != 2 || e.Reasons[1].Code != "BY_KEY" || !strings.Contains(e.Reasons[1].Message, id) {
 		t.Errorf("an event by it is %+v", e)
@@ -109,7 +109,7 @@ func TestKeyOfAPerson(t *testing.T) {
 	}
 	// The login that changes accounts makes no key in somebody's name.
 	var said map[string]any
-	key, _, err := admin.New(admin.Config{Store: o.store}).Keys.Issue(ctx, access.PersonAdministers(o.olga, "console", "req"), admin.NewKey{Kind: access.AdminKey, Person: ada.Email, Scopes: []string{identity.ScopeAudit}})
+	key, _, err := admin.New(admin.Config{Store: o.store}).Keys.Issue(ctx, access.PersonInitiator(o.olga, "console", "req"), admin.NewKey{Kind: access.AdminKey, Person: ada.Email, Scopes: []string{identity.ScopeAudit}})
 	if err != nil {
 		t.Fatal(err)
 	}

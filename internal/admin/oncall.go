@@ -61,7 +61,7 @@ func (q OnCallRequest) Check(now time.Time) error {
 // Set replaces what is known of a schedule from a moment on. Whoever is on
 // call has the role "on-call/" and the schedule's name for that time. With
 // nobody, nobody has it, and what waits for them escalates at once.
-func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *access.Once[access.Done]) error {
+func (r OnCall) Set(ctx context.Context, by access.Initiator, q OnCallRequest, once *access.Idempotency[access.Done]) error {
 	now, err := r.Store.Now(ctx)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 
 // wait has people approve who is on call: others than those who would be. It proposes what was
 // asked for, whenever that is: asked for again it is the same change.
-func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, asked time.Time, ids, identities []string, e engine.Event) error {
+func (r OnCall) wait(ctx context.Context, by access.Initiator, q OnCallRequest, asked time.Time, ids, identities []string, e engine.Event) error {
 	if err := e.SetPayload(map[string]any{"schedule": q.Schedule, "people": ids, "from": asked.UTC(), "until": q.Until.UTC()}); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, asked t
 // ids finds the accounts of the addresses, and whose they are. Those that are nobody's are
 // named in the refusal. A person does not name an account of their own: being on call is
 // a role, and nobody gives themselves one.
-func (r OnCall) ids(ctx context.Context, by access.By, emails []string) (ids, identities []string, err error) {
+func (r OnCall) ids(ctx context.Context, by access.Initiator, emails []string) (ids, identities []string, err error) {
 	var self engine.Person
 	if by.Actor.Kind == engine.HumanActor && len(emails) > 0 {
 		if self, err = r.Store.People.Get(ctx, by.Actor.ID); err != nil {

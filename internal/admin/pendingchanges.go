@@ -30,8 +30,8 @@ type PendingChange struct {
 	// Submit opens the approval, in one transaction with what else is written then; nil opens it
 	// by itself.
 	Submit func(context.Context, store.Submission) (store.SubmitResult, error)
-	// Once keeps the answer with the approval; nil for none.
-	Once *access.Once[PendingApproval]
+	// Idempotency keeps the answer with the approval; nil for none.
+	Idempotency *access.Idempotency[PendingApproval]
 }
 
 // PendingApproval is the approval that a change waits for.
@@ -62,7 +62,7 @@ func (h PendingApproval) refusal() error {
 
 // guarded reports whether changes of a kind take an approval, unless whoever makes them says
 // that nobody can be asked.
-func (r Config) guarded(ctx context.Context, by access.By, kind string) (store.Guard, bool, error) {
+func (r Config) guarded(ctx context.Context, by access.Initiator, kind string) (store.Guard, bool, error) {
 	guards, err := r.Store.Rules.Guards(ctx)
 	g, guarded := guards[kind]
 	return g, guarded && by.Unapproved == "", err
@@ -103,7 +103,7 @@ func readable(text json.RawMessage) string {
 
 // hold has people decide about changes of a kind, or puts them beside those that ctx collects.
 // The error is never nil: it says what they wait for.
-func (r Config) hold(ctx context.Context, by access.By, kind, reason string, items ...changeItem) error {
+func (r Config) hold(ctx context.Context, by access.Initiator, kind, reason string, items ...changeItem) error {
 	if c, collecting := ctx.Value(collecting{}).(*Batch); collecting {
 		if err := c.check(ctx, r, kind, items...); err != nil {
 			return err
@@ -120,7 +120,7 @@ func (r Config) hold(ctx context.Context, by access.By, kind, reason string, ite
 }
 
 // open has people decide about a change of the items.
-func (r Config) open(ctx context.Context, by access.By, h PendingChange, items []changeItem) (PendingApproval, error) {
+func (r Config) open(ctx context.Context, by access.Initiator, h PendingChange, items []changeItem) (PendingApproval, error) {
 	if r.Hold == nil {
 		return PendingApproval{}, cannotHold
 	}
@@ -269,7 +269,7 @@ func Collect(ctx context.Context, again bool) (context.Context, *Batch) {
 
 // Propose has people decide about what was gathered, one approval for each kind, in the order of
 // store.ChangeKinds.
-func (r Changes) Propose(ctx context.Context, by access.By, c *Batch, reason string) ([]PendingApproval, error) {
+func (r Changes) Propose(ctx context.Context, by access.Initiator, c *Batch, reason string) ([]PendingApproval, error) {
 	var all []PendingApproval
 	for _, kind := range store.ChangeKinds() {
 		var items []changeItem
@@ -292,7 +292,7 @@ func (r Changes) Propose(ctx context.Context, by access.By, c *Batch, reason str
 }
 
 // rolesItem is the change of what roles somebody has. It reads with a role a line.
-func (r Config) rolesItem(by access.By, p engine.Person, was, becomes []string) (changeItem, error) {
+func (r Config) rolesItem(by access.Initiator, p engine.Person, was, becomes []string) (changeItem, error) {
 	was, becomes = uniqueRoles(was), uniqueRoles(becomes)
 	e := changed(by, "USER_ROLES_CHANGED", "A person’s roles were changed.", p.ID, roleChange(p.ID, was, becomes))
 	entry, err := store.NewEntry(store.PersonEntry, p.ID, append([]string{}, was...), append([]string{}, becomes...), e)
@@ -317,6 +317,6 @@ func addedRoles(was, becomes []string) (more []string) {
 
 // RolesTakeApproval reports whether giving roles takes an approval.
 func (p People) RolesTakeApproval(ctx context.Context) (bool, error) {
-	_, guarded, err := p.guarded(ctx, access.By{}, store.RolesChange)
+	_, guarded, err := p.guarded(ctx, access.Initiator{}, store.RolesChange)
 	return guarded, err
 }

@@ -29,7 +29,7 @@ type NewPerson struct {
 
 // Add adds somebody who signs in to the console, with a password. waits is the approval by
 // which they get their roles, "" where they have them.
-func (p People) Add(ctx context.Context, by access.By, n NewPerson) (added engine.Person, waits string, err error) {
+func (p People) Add(ctx context.Context, by access.Initiator, n NewPerson) (added engine.Person, waits string, err error) {
 	known, err := p.known(ctx, true)
 	if err != nil {
 		return added, "", err
@@ -61,7 +61,7 @@ func (p People) Add(ctx context.Context, by access.By, n NewPerson) (added engin
 }
 
 // adding is the account to add, and the event that tells of it.
-func (p People) adding(ctx context.Context, by access.By, n NewPerson) (engine.Person, engine.Event, error) {
+func (p People) adding(ctx context.Context, by access.Initiator, n NewPerson) (engine.Person, engine.Event, error) {
 	added := engine.Person{ID: store.NewID("usr"), Email: strings.ToLower(strings.TrimSpace(n.Email)), Name: strings.TrimSpace(n.Name), Roles: append([]string{}, n.Roles...)}
 	if added.Name == "" {
 		added.Name = added.Email
@@ -122,7 +122,7 @@ func (p People) Find(ctx context.Context, email string) (engine.Person, error) {
 }
 
 // ResetFactors removes somebody's second factors and says how many there were.
-func (p People) ResetFactors(ctx context.Context, by access.By, email string) (removed int64, err error) {
+func (p People) ResetFactors(ctx context.Context, by access.Initiator, email string) (removed int64, err error) {
 	email = strings.ToLower(email)
 	found, _, err := p.Store.People.ByEmail(ctx, email)
 	if err == nil {
@@ -136,7 +136,7 @@ func (p People) ResetFactors(ctx context.Context, by access.By, email string) (r
 
 // RestoreTOTP enrols an authenticator app whose secret is known, unless the person
 // has one.
-func (p People) RestoreTOTP(ctx context.Context, by access.By, personID, secret string) error {
+func (p People) RestoreTOTP(ctx context.Context, by access.Initiator, personID, secret string) error {
 	app, err := p.Store.Factors.TOTP(ctx, personID)
 	if err == nil && app.Confirmed || err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -155,7 +155,7 @@ func roleChange(personID string, before, after []string) map[string]any {
 
 // changed is the event of a change to an account or a key, which its payload names
 // as the subject. more says what there was before and after, for the reports.
-func changed(by access.By, code, message, subject string, more map[string]any) engine.Event {
+func changed(by access.Initiator, code, message, subject string, more map[string]any) engine.Event {
 	payload := map[string]any{"subject": subject}
 	maps.Copy(payload, more)
 	e := by.Event(code, message, "", "")

@@ -13,7 +13,7 @@ import (
 
 // AddSigner registers a public key with which somebody signs policies, as a line of a .pub file
 // has it, and returns its fingerprint. It takes the role that owns the database.
-func (r Changes) AddSigner(ctx context.Context, by access.By, email string, line []byte) (fingerprint string, err error) {
+func (r Changes) AddSigner(ctx context.Context, by access.Initiator, email string, line []byte) (fingerprint string, err error) {
 	key, err := sshsig.ParseKey(line)
 	if err != nil {
 		return "", err
@@ -35,7 +35,7 @@ func (r Changes) AddSigner(ctx context.Context, by access.By, email string, line
 
 // RevokeSigner has what a key signs count for nothing from now on. A policy that is in force stays
 // so. It takes the role that owns the database.
-func (r Changes) RevokeSigner(ctx context.Context, by access.By, fingerprint string) error {
+func (r Changes) RevokeSigner(ctx context.Context, by access.Initiator, fingerprint string) error {
 	in, err := r.Store.Rules.Signing(ctx)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (r Push) Of(ctx context.Context, p engine.Person) ([]Browser, error) {
 // Add has a person's browser notified and returns its id. The address is what any
 // browser may say: it has to be public and reached by https, unless PushPrivate names
 // its network.
-func (r Push) Add(ctx context.Context, by access.By, b NewBrowser) (string, error) {
+func (r Push) Add(ctx context.Context, by access.Initiator, b NewBrowser) (string, error) {
 	var errs []error
 	if b.Name = strings.Join(strings.Fields(b.Name), " "); b.Name == "" || utf8.RuneCountInString(b.Name) > maxBrowserName || !utf8.ValidString(b.Name) || strings.ContainsRune(b.Name, 0) {
 		errs = append(errs, fmt.Errorf("name: want 1 to %d characters", maxBrowserName))
@@ -95,7 +95,7 @@ func (r Push) Add(ctx context.Context, by access.By, b NewBrowser) (string, erro
 
 // SetDetails says whether notifications in one of the person's browsers tell what calls
 // will do.
-func (r Push) SetDetails(ctx context.Context, by access.By, id string, details bool) error {
+func (r Push) SetDetails(ctx context.Context, by access.Initiator, id string, details bool) error {
 	message := "Notifications in a browser do not say what calls will do."
 	if details {
 		message = "Notifications in a browser say what calls will do."
@@ -104,13 +104,13 @@ func (r Push) SetDetails(ctx context.Context, by access.By, id string, details b
 }
 
 // Remove ends the notifications of one of the person's browsers.
-func (r Push) Remove(ctx context.Context, by access.By, id string) error {
+func (r Push) Remove(ctx context.Context, by access.Initiator, id string) error {
 	return r.done(r.Store.Push.Remove(ctx, by.Actor.ID, id, pushEvent(by, "PUSH_REMOVED", "A browser is not notified any more.", id, false)))
 }
 
 // Test has a test sent to one of the person's browsers. Refusals: not_found,
 // too_many_attempts, push_unavailable.
-func (r Push) Test(ctx context.Context, by access.By, id string) error {
+func (r Push) Test(ctx context.Context, by access.Initiator, id string) error {
 	s, err := r.Store.Push.Get(ctx, id)
 	if err == nil && s.PersonID != by.Actor.ID {
 		err = store.ErrNotFound
@@ -152,7 +152,7 @@ func (r Push) done(err error) error {
 	return err
 }
 
-func pushEvent(by access.By, code, message, id string, details bool) engine.Event {
+func pushEvent(by access.Initiator, code, message, id string, details bool) engine.Event {
 	e := by.Event(code, message, "", "")
 	_ = e.SetPayload(map[string]any{"subscription_id": id, "details": details}) // a string and a bool always encode
 	return e

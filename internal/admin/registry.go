@@ -27,7 +27,7 @@ func NewAgent(id string) registry.Agent {
 // RegisterAgent registers an agent or replaces what is registered of it. What
 // policy sees of the agent is this, from the next call on. A gate changes agents
 // that there are; new ones, their names and their owners come by command.
-func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Agent, once *access.Once[access.Done]) error {
+func (r Registry) RegisterAgent(ctx context.Context, by access.Initiator, a registry.Agent, once *access.Idempotency[access.Done]) error {
 	if a.Roles == nil {
 		a.Roles = []string{}
 	}
@@ -91,7 +91,7 @@ func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Ag
 }
 
 // named makes an agent that is new, and sets the name and owner of any.
-func (r Registry) named(ctx context.Context, by access.By, a registry.Agent, e engine.Event) error {
+func (r Registry) named(ctx context.Context, by access.Initiator, a registry.Agent, e engine.Event) error {
 	known, err := r.Store.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ type registered struct {
 
 // waits is the change of a tool or an agent where it takes an approval, nil where it is made
 // at once: revoking is, and so is what changes nothing.
-func (r Registry) waits(ctx context.Context, by access.By, what, id, name string, becomes func(was registered) (any, error), e engine.Event) (*changeItem, error) {
+func (r Registry) waits(ctx context.Context, by access.Initiator, what, id, name string, becomes func(was registered) (any, error), e engine.Event) (*changeItem, error) {
 	_, guarded, err := r.guarded(ctx, by, store.SettingsChange)
 	if err != nil || !guarded {
 		return nil, err
@@ -164,7 +164,7 @@ func (r Config) owner(ctx context.Context, agentID string) ([]string, error) {
 
 // restored is the change of a tool or an agent that is revoked no more, where it takes an
 // approval.
-func (r Registry) restored(ctx context.Context, by access.By, what, id string, e engine.Event) error {
+func (r Registry) restored(ctx context.Context, by access.Initiator, what, id string, e engine.Event) error {
 	i, err := r.waits(ctx, by, what, id, what+" "+id, func(was registered) (any, error) {
 		if was.Profile == nil {
 			return nil, missing(store.ErrNotFound, what, false)
@@ -179,7 +179,7 @@ func (r Registry) restored(ctx context.Context, by access.By, what, id string, e
 
 // RevokeAgent ends an agent's registration, or restores it: a revoked agent's
 // calls are refused, and what was approved for it cannot be redeemed.
-func (r Registry) RevokeAgent(ctx context.Context, by access.By, id string, revoke bool, once *access.Once[access.Done]) error {
+func (r Registry) RevokeAgent(ctx context.Context, by access.Initiator, id string, revoke bool, once *access.Idempotency[access.Done]) error {
 	code, message := "AGENT_REVOKED", "The agent's registration was revoked."
 	if !revoke {
 		code, message = "AGENT_RESTORED", "The agent's registration was restored."
@@ -196,7 +196,7 @@ func (r Registry) RevokeAgent(ctx context.Context, by access.By, id string, revo
 var noSuchOwner = &access.Refusal{Kind: access.Invalid, Code: "no_such_owner", Detail: "owner: there is nobody with this e-mail address."}
 
 // RegisterTool registers a tool or replaces what is registered of it.
-func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Tool, once *access.Once[access.Done]) error {
+func (r Registry) RegisterTool(ctx context.Context, by access.Initiator, t registry.Tool, once *access.Idempotency[access.Done]) error {
 	if err := invalidEntry(t.Check()); err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Too
 }
 
 // RevokeTool ends a tool's registration, or restores it.
-func (r Registry) RevokeTool(ctx context.Context, by access.By, name string, revoke bool, once *access.Once[access.Done]) error {
+func (r Registry) RevokeTool(ctx context.Context, by access.Initiator, name string, revoke bool, once *access.Idempotency[access.Done]) error {
 	code, message := "TOOL_REVOKED", "The tool's registration was revoked."
 	if !revoke {
 		code, message = "TOOL_RESTORED", "The tool's registration was restored."
@@ -233,7 +233,7 @@ func (r Registry) RevokeTool(ctx context.Context, by access.By, name string, rev
 }
 
 // PutSettings replaces the settings: limits, delegation, trust, tools.
-func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Settings, once *access.Once[access.Done]) error {
+func (r Registry) PutSettings(ctx context.Context, by access.Initiator, s registry.Settings, once *access.Idempotency[access.Done]) error {
 	if err := invalidEntry(s.Check()); err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Sett
 // ThrowKillSwitch throws the kill switch of an agent, or of all for "". Once it returns
 // nil nothing is granted to them any more, by any gate: no call, no approval,
 // no redemption.
-func (r Registry) ThrowKillSwitch(ctx context.Context, by access.By, agentID, reason string, once *access.Once[access.Done]) error {
+func (r Registry) ThrowKillSwitch(ctx context.Context, by access.Initiator, agentID, reason string, once *access.Idempotency[access.Done]) error {
 	if len(reason) > access.MaxReason || !utf8.ValidString(reason) {
 		return &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
 	}
@@ -295,7 +295,7 @@ func (r Registry) ThrowKillSwitch(ctx context.Context, by access.By, agentID, re
 }
 
 // ReleaseKillSwitch ends a kill switch.
-func (r Registry) ReleaseKillSwitch(ctx context.Context, by access.By, agentID string, once *access.Once[access.Done]) error {
+func (r Registry) ReleaseKillSwitch(ctx context.Context, by access.Initiator, agentID string, once *access.Idempotency[access.Done]) error {
 	message := "The agent's kill switch was released."
 	if agentID == "" {
 		message = "The kill switch for all agents was released."

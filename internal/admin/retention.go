@@ -44,7 +44,7 @@ type HoldRequest struct {
 
 // PlaceHold keeps what the request names from being erased. Once it returns,
 // nothing of it is: neither on request nor by age.
-func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, once *access.Once[Hold]) (Hold, error) {
+func (r Retention) PlaceHold(ctx context.Context, by access.Initiator, q HoldRequest, once *access.Idempotency[Hold]) (Hold, error) {
 	h := Hold{ID: store.NewID("hold"), Covers: q.Covers, Subject: strings.TrimSpace(q.Subject), Reason: strings.TrimSpace(q.Reason), By: by.Actor.ID}
 	wrong := func(code, detail string) error {
 		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
@@ -85,7 +85,7 @@ func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, o
 
 // ReleaseHold ends a hold. Where that takes an approval, others approve it than those whom it
 // lets erase: the requesting side of what it covers.
-func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, once *access.Once[access.Done]) error {
+func (r Retention) ReleaseHold(ctx context.Context, by access.Initiator, id string, once *access.Idempotency[access.Done]) error {
 	gone := &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such hold, or it was released already."}
 	if once != nil {
 		if err := r.Store.Answered(ctx, once.Of()); err != nil {
@@ -118,7 +118,7 @@ func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, onc
 }
 
 // releaseWaits has people decide about the release of a hold. The error is never nil.
-func (r Retention) releaseWaits(ctx context.Context, by access.By, h Hold, e engine.Event) error {
+func (r Retention) releaseWaits(ctx context.Context, by access.Initiator, h Hold, e engine.Event) error {
 	i, err := r.newItem(ctx, store.HoldEntry, h.ID, "legal hold "+h.ID, store.ProposedHold{Released: true, By: by.Actor.ID}, e)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (r Retention) releaseWaits(ctx context.Context, by access.By, h Hold, e eng
 func (r Retention) Holds(ctx context.Context) ([]Hold, error) { return r.Store.Retention.Holds(ctx) }
 
 // holdEvent is the event of a change to a hold.
-func holdEvent(by access.By, code, message string, h Hold) (engine.Event, error) {
+func holdEvent(by access.Initiator, code, message string, h Hold) (engine.Event, error) {
 	e := by.Event(code, message, "", "")
 	e.Type = engine.Held
 	payload := map[string]string{"hold": h.ID, "covers": h.Covers, "reason": h.Reason}
@@ -178,7 +178,7 @@ type EraseRequest struct {
 // of it, or a person's name, address, means to sign in and words. What it leaves
 // says who did what and when. It is refused, and the refusal is on record, while
 // a hold covers it, while anything of it is open, and below the minimum.
-func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once *access.Once[Erasure]) (Erasure, error) {
+func (r Retention) Erase(ctx context.Context, by access.Initiator, q EraseRequest, once *access.Idempotency[Erasure]) (Erasure, error) {
 	e := Erasure{Covers: CoversApproval, Subject: strings.TrimSpace(q.ApprovalID), Reason: strings.TrimSpace(q.Reason), By: by.Actor.ID, EventID: store.NewEventID()}
 	if (e.Subject == "") == (strings.TrimSpace(q.Person) == "") {
 		return e, &access.Refusal{Kind: access.Invalid, Code: "no_subject", Detail: "Name one approval or one person to erase."}
@@ -220,7 +220,7 @@ func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once
 
 // ErasureEvent is the event of an erasure: what, why, by which rule, and which
 // parts there were.
-func ErasureEvent(by access.By, done Erasure) (engine.Event, error) {
+func ErasureEvent(by access.Initiator, done Erasure) (engine.Event, error) {
 	code, message := "ERASED_ON_REQUEST", "What the approval was about, and what was said of it, was erased."
 	if done.Covers == CoversPerson {
 		message = "A person's name, address, means to sign in and words were erased."
@@ -253,13 +253,13 @@ func AgeErasure(older time.Duration) func(approvalID string) Erasure {
 func AgeEvent(done Erasure) (engine.Event, error) { return ErasureEvent(ByRetention(), done) }
 
 // ByRetention is who erases without being asked at that moment.
-func ByRetention() access.By { return access.By{Actor: retainer} }
+func ByRetention() access.Initiator { return access.Initiator{Actor: retainer} }
 
 var retainer = engine.Actor{Kind: engine.SystemActor, ID: "retention", Channel: "engine"}
 
 // EraseAgain erases what subjects name and the database has, as they were erased before
 // an older copy of it was restored. What cannot be erased now is in kept, with why.
-func EraseAgain(ctx context.Context, s *store.Store, by access.By, subjects []string) (done []Erasure, kept map[string]string, err error) {
+func EraseAgain(ctx context.Context, s *store.Store, by access.Initiator, subjects []string) (done []Erasure, kept map[string]string, err error) {
 	back, err := s.Retention.NotErased(ctx, subjects)
 	if err != nil {
 		return nil, nil, err
@@ -303,7 +303,7 @@ func (r Retention) Minimum(ctx context.Context) (RetentionMinimum, error) {
 
 // SetMinimum changes it. It takes the role that owns the database. Where that takes an
 // approval, it is lowered by the same command once that is given.
-func (r Retention) SetMinimum(ctx context.Context, by access.By, shortest time.Duration) error {
+func (r Retention) SetMinimum(ctx context.Context, by access.Initiator, shortest time.Duration) error {
 	if shortest < 0 {
 		return &access.Refusal{Kind: access.Invalid, Code: "floor", Detail: "The floor cannot be negative."}
 	}
@@ -338,7 +338,7 @@ func (r Retention) SetMinimum(ctx context.Context, by access.By, shortest time.D
 }
 
 // floorWaits has people decide about lowering the floor. The error is never nil.
-func (r Retention) floorWaits(ctx context.Context, by access.By, shortest time.Duration, said map[string]string) error {
+func (r Retention) floorWaits(ctx context.Context, by access.Initiator, shortest time.Duration, said map[string]string) error {
 	if shortest%time.Second != 0 {
 		return &access.Refusal{Kind: access.Invalid, Code: "floor", Detail: "The floor is lowered to whole seconds."}
 	}

@@ -38,7 +38,7 @@ func (r Slack) Of(ctx context.Context, p engine.Person) (*LinkedAccount, error) 
 
 // NewCode makes a code by which the person links an account in Slack, once and within
 // CodeLasts. It takes the place of the one before it, and is never shown again.
-func (r Slack) NewCode(ctx context.Context, by access.By) (string, error) {
+func (r Slack) NewCode(ctx context.Context, by access.Initiator) (string, error) {
 	if there, err := r.There(ctx); err != nil || !there {
 		return "", errors.Join(err, noSlack)
 	}
@@ -61,7 +61,7 @@ func (r Slack) Link(ctx context.Context, code string, a store.SlackAccount, app,
 	err := store.ErrNotFound
 	if len(plain) == codeLength {
 		err = r.Store.Slack.Link(ctx, plain, a, app, func(personID string) engine.Event {
-			return access.PersonAdministers(engine.Person{ID: personID}, "slack", requestID).Event("SLACK_LINKED", "A person linked an account in Slack.", "", "")
+			return access.PersonInitiator(engine.Person{ID: personID}, "slack", requestID).Event("SLACK_LINKED", "A person linked an account in Slack.", "", "")
 		})
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -71,7 +71,7 @@ func (r Slack) Link(ctx context.Context, code string, a store.SlackAccount, app,
 }
 
 // Unlink ends the person's link.
-func (r Slack) Unlink(ctx context.Context, by access.By) error {
+func (r Slack) Unlink(ctx context.Context, by access.Initiator) error {
 	err := r.Store.Slack.Unlink(ctx, by.Actor.ID, by.Event("SLACK_UNLINKED", "A person ended the link to an account in Slack.", "", ""))
 	if errors.Is(err, store.ErrNotFound) {
 		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "No account in Slack is linked. The link may have been ended already."}

@@ -28,7 +28,7 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.User) (in engi
 	if !p.MayBeChanged() {
 		return in, false, byCommand
 	}
-	provider := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "sso:" + c.Name, Channel: "console"}}
+	provider := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "sso:" + c.Name, Channel: "console"}}
 	email, emailErr := arrivingEmail(c, who)
 	if !c.SCIM {
 		who.ExternalID = ""
@@ -91,7 +91,7 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.User) (in engi
 }
 
 // arriving is the account to add for somebody who has none.
-func (p People) arriving(ctx context.Context, provider access.By, c sso.Config, who sso.User, email string, given func(string) bool) (store.SSOAdmission, error) {
+func (p People) arriving(ctx context.Context, provider access.Initiator, c sso.Config, who sso.User, email string, given func(string) bool) (store.SSOAdmission, error) {
 	roles, _, err := rolesByGroups(c, who.Groups, store.LockedAccount{}, given)
 	if err != nil {
 		return store.SSOAdmission{}, err
@@ -162,6 +162,6 @@ func rolesByGroups(c sso.Config, groups []string, now store.LockedAccount, given
 // givenByGroups says which roles membership in a provider's group gives at once: all of them,
 // or those that the rule for changes of roles names.
 func (r Config) givenByGroups(ctx context.Context) (func(role string) bool, error) {
-	g, guarded, err := r.guarded(ctx, access.By{}, store.RolesChange)
+	g, guarded, err := r.guarded(ctx, access.Initiator{}, store.RolesChange)
 	return func(role string) bool { return !guarded || slices.Contains(g.ByGroups, role) }, err
 }

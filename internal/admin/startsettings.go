@@ -80,7 +80,7 @@ func (s Start) of(hashes map[string]string) string {
 // one records it.
 func (s Start) Record(ctx context.Context, to store.Starts) error {
 	return to.Started(ctx, s.Program, s.hashes, s.set, s.proves, func(c store.StartChange) (engine.Event, error) {
-		by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: s.Program, Channel: "engine"}}
+		by := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: s.Program, Channel: "engine"}}
 		if c.First {
 			e := by.Event("STARTED_FIRST", "A program was started, the first time that its settings are on record.", "", "")
 			err := e.SetPayload(map[string]any{"program": s.Program, "version": s.Version, "set": s.set, "settings": s.Settings()})

@@ -143,8 +143,8 @@ func (s *site) copied() (string, Manifest) {
 // into is a restore of a copy into a database.
 func (s *site) into(url, dir string) RestoreOptions {
 	return RestoreOptions{
-		Dir: dir, URL: url, Keys: s.public, Floor: s.floor, By: func(context.Context, *store.Store) (access.By, error) {
-			return access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "tester", Channel: "cli"}}, nil
+		Dir: dir, URL: url, Keys: s.public, Floor: s.floor, By: func(context.Context, *store.Store) (access.Initiator, error) {
+			return access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "tester", Channel: "cli"}}, nil
 		},
 		Open: func(ctx context.Context) (*store.Store, error) {
 			return store.Open(ctx, store.Config{URL: url, Sealer: s.Sealer, Timeout: time.Minute})

@@ -43,7 +43,7 @@ type RestoreOptions struct {
 	// Erased is what was erased on request, as the list outside the database has it.
 	Erased []string
 	// By says who restores, once the copy is in the database.
-	By func(context.Context, *store.Store) (access.By, error)
+	By func(context.Context, *store.Store) (access.Initiator, error)
 	// Progress, when set, begins to tell of a step.
 	Progress func(step string) func(done, all int64)
 }
@@ -218,7 +218,7 @@ func (r RestoreOptions) finish(ctx context.Context, done *RestoreResult, known [
 const maxNamed = 1000
 
 // events are those of a restore.
-func (r RestoreOptions) events(by access.By, c store.ClosedByRestore, done RestoreResult, floorNote []byte, reason string) ([]engine.Event, error) {
+func (r RestoreOptions) events(by access.Initiator, c store.ClosedByRestore, done RestoreResult, floorNote []byte, reason string) ([]engine.Event, error) {
 	message := "The database was restored from a backup. Permissions that were not spent, grants and sessions were taken back."
 	told := map[string]any{
 		"backup_made_at": done.Manifest.MadeAt, "events": int64(0), "tokens": c.Tokens[:min(maxNamed, len(c.Tokens))], "tokens_count": len(c.Tokens),

@@ -291,7 +291,7 @@ func TestErasedRecord(t *testing.T) {
 	h.vote("ada", a, false, "no canary")
 	h.settle(a.ID)
 	h.db.Exec(`UPDATE retention_floor SET shortest = interval '0'`)
-	must(t, second(h.Retention.Erase(context.Background(), access.PersonAdministers(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
+	must(t, second(h.Retention.Erase(context.Background(), access.PersonInitiator(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
 	wrong, d := h.verify(pack)
 	if len(wrong) > 0 || d.Cards != 0 || d.NoCards != 1 || d.Bound+d.Unbound != 0 || d.Comments != 0 || d.NoComments != 1 {
@@ -442,7 +442,7 @@ func TestWrittenLater(t *testing.T) {
 	}
 
 	h.db.Exec(`UPDATE retention_floor SET shortest = interval '0'`)
-	must(t, second(h.Retention.Erase(ctx, access.PersonAdministers(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
+	must(t, second(h.Retention.Erase(ctx, access.PersonInitiator(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
 	erased := h.pack(evidence.Request{ApprovalID: a.ID})
 	if wrong, d := h.verify(erased); len(wrong) > 0 || d.Comments != 0 || d.NoComments != 3 || strings.Contains(erased, "ledger") {
 		t.Errorf("erased: wrong %q, disclosed %+v", wrong, d)

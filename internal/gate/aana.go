@@ -31,7 +31,7 @@ type Checked struct {
 // decision's event is durable: accepted and refused calls are over with that,
 // a waiting one has its approval. A *Refusal means that the call was not
 // judged; a *Replay that it was answered before.
-func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once[Checked]) (Checked, error) {
+func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Idempotency[Checked]) (Checked, error) {
 	proposal, result := proposeEvent(p.AgentID, stateOf(p.MaxState), doc, g.Store.Clock())
 	finish := func(o Outcome) Checked {
 		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval, Joined: o.Joined}

@@ -32,7 +32,7 @@ func EvaluationID(e engine.Event, waiting *approval.Approval) string {
 // RequestAccess is told that a program asks for access after an evaluation that waits.
 // The evaluation has asked people already, so the approval is the one that waits; it is
 // on record that it was asked for.
-func (g *Gate) RequestAccess(ctx context.Context, p access.Principal, s authzen.Submission, requestID string, once *access.Once[View]) (View, error) {
+func (g *Gate) RequestAccess(ctx context.Context, p access.Principal, s authzen.Submission, requestID string, once *access.Idempotency[View]) (View, error) {
 	var none View
 	refuse := func(r *access.Refusal) (View, error) {
 		return none, g.refuse(ctx, r, engine.Event{
@@ -84,7 +84,7 @@ const (
 
 // reevaluate answers a request that presents an approval: it is permitted once, by
 // redeeming the approval's token, as any approved call is.
-func (g *Gate) reevaluate(ctx context.Context, p access.Principal, request authzen.Request, proposal *Proposal, r Request, once *access.Once[Evaluated]) (Evaluated, error) {
+func (g *Gate) reevaluate(ctx context.Context, p access.Principal, request authzen.Request, proposal *Proposal, r Request, once *access.Idempotency[Evaluated]) (Evaluated, error) {
 	if err := g.answered(ctx, p, once.Of()); err != nil {
 		return Evaluated{}, err
 	}
@@ -136,9 +136,9 @@ func (g *Gate) reevaluate(ctx context.Context, p access.Principal, request authz
 			ApprovedUntil: v.ValidUntil, LeaseUntil: redeemed.LeaseUntil,
 		}, nil
 	}
-	var kept *access.Once[Redemption]
+	var kept *access.Idempotency[Redemption]
 	if once != nil {
-		kept = &access.Once[Redemption]{Request: once.Request, Render: func(redeemed Redemption, err error) access.Reply { return once.Render(finish(redeemed, err)) }}
+		kept = &access.Idempotency[Redemption]{Request: once.Request, Render: func(redeemed Redemption, err error) access.Reply { return once.Render(finish(redeemed, err)) }}
 	}
 	return finish(g.Redeem(ctx, p, RedeemRequest{
 		Token: v.Token, Tool: proposal.Call.Tool, Arguments: proposal.Arguments, Preconditions: r.Preconditions, RequestID: r.ID,
@@ -155,7 +155,7 @@ func (j *Judge) refusal(p *Proposal, n notApplicable) engine.Decision {
 
 // notPermitted puts on record that an approval was presented that does not permit the
 // call.
-func (g *Gate) notPermitted(ctx context.Context, p access.Principal, proposal *Proposal, r Request, n notApplicable, once *access.Once[Evaluated]) (Evaluated, error) {
+func (g *Gate) notPermitted(ctx context.Context, p access.Principal, proposal *Proposal, r Request, n notApplicable, once *access.Idempotency[Evaluated]) (Evaluated, error) {
 	if proposal.Call.RequestID == "" {
 		proposal.Call.RequestID = r.ID
 	}

@@ -219,7 +219,7 @@ func TestAmountsOfAQuarter(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	calls := h.seedQuarter(264)
 	h.db.Exec(`UPDATE retention_floor SET shortest = '0'`)
-	by := access.PersonAdministers(h.people["owner"], "cli", "")
+	by := access.PersonInitiator(h.people["owner"], "cli", "")
 	for i := range calls { // of which three in a hundred are erased
 		if i%33 != 0 {
 			continue
@@ -309,7 +309,7 @@ func TestAmountsAreOnRecord(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t, routing(time.Hour, 1))
 	h.seedQuarter(22)
-	by := access.PersonAdministers(engine.Person{ID: "usr_aude"}, "console", "req_1")
+	by := access.PersonInitiator(engine.Person{ID: "usr_aude"}, "console", "req_1")
 	q := theQuarter()
 	q.AtLeast = "1 USD"
 	var file bytes.Buffer

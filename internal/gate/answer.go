@@ -58,7 +58,7 @@ func (g *Contributions) keepAnswers(c *store.Change, values canon.Value) error {
 
 // AnswerInPerson supplies what a waiting answer asks for, by somebody who answers
 // for the call or has the role that it asks.
-func (g *Contributions) AnswerInPerson(ctx context.Context, s Contribution, values canon.Value, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) AnswerInPerson(ctx context.Context, s Contribution, values canon.Value, digest string, version int, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	f := approval.Fact{Kind: approval.Reply, Yes: true}
 	for name := range values.All() {
 		f.Details.Supplied = append(f.Details.Supplied, name)

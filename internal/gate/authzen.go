@@ -33,7 +33,7 @@ type Evaluated struct {
 
 // Evaluate judges an AuthZEN Access Evaluation request and returns once the
 // decision's event is durable. Field errors mean that it was not judged.
-func (g *Gate) Evaluate(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once[Evaluated]) (Evaluated, []FieldError, error) {
+func (g *Gate) Evaluate(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Idempotency[Evaluated]) (Evaluated, []FieldError, error) {
 	proposal, wrong := proposeEvaluation(p.AgentID, doc)
 	proposal.state = stateOf(p.MaxState)
 	if len(wrong) > 0 {

@@ -35,7 +35,7 @@ type ContractQuestion struct {
 // AskContract answers a question by the tool contracts in force, in the
 // method's own form, and puts the answer on record without any value of it.
 // Where no contracts are in force no tool is declared, and nothing is allowed.
-func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQuestion, requestID string, once *access.Once[any]) (any, error) {
+func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQuestion, requestID string, once *access.Idempotency[any]) (any, error) {
 	if r := bounded(engine.Call{Tool: q.Tool}); r != nil {
 		return nil, g.refuse(ctx, r, engine.Event{
 			ID: store.NewEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: json.RawMessage(`{}`), Actor: p.Actor(),
@@ -113,7 +113,7 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 		ID: store.NewEventID(), Type: engine.ToolContract, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, Outcome: outcome,
 		Reasons: []engine.Reason{reason}, SafePayload: encoded, Actor: p.Actor(), PolicyDigest: judge.Digest(),
 	}}
-	sub.Once = access.Adapt(once, func(store.SubmitResult) any { return answer })
+	sub.Idempotency = access.Adapt(once, func(store.SubmitResult) any { return answer })
 	_, err = g.Store.Submit(ctx, sub)
 	if isKilled(err) {
 		return nil, g.refuse(ctx, killedRefusal, engine.Event{

@@ -21,7 +21,7 @@ import (
 // Vote records a person's vote under the approval's lock and returns where that
 // leaves the approval. The page that the person saw must still be true: its
 // digest and version are compared, not trusted.
-func (g *Contributions) Vote(ctx context.Context, v VoteRequest, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Vote(ctx context.Context, v VoteRequest, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	by, fact := v.actor(), voteFact(v)
 	if r := checkVote(v); r != nil {
 		return approval.Approval{}, g.refuse(ctx, r, g.voteRefused(v, by))
@@ -196,7 +196,7 @@ type AnswerRequest struct {
 
 // Answer records what a runtime says on its user's behalf. An agent's own key
 // cannot confirm anything: the one who asks does not answer.
-func (g *Contributions) Answer(ctx context.Context, p access.Principal, r AnswerRequest, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Answer(ctx context.Context, p access.Principal, r AnswerRequest, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	by := p.Actor()
 	fact := approval.Fact{Kind: approval.Reply, Actor: by, Yes: r.Confirmed, Comment: r.Comment}
 	if !r.Confirmed {
@@ -242,7 +242,7 @@ func edits(a approval.Approval) bool {
 }
 
 // Cancel takes back a call that still waits.
-func (g *Contributions) Cancel(ctx context.Context, p access.Principal, id, requestID string, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Cancel(ctx context.Context, p access.Principal, id, requestID string, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Cancelled, c.Approval.Decision.Outcome, c.Approval, by, requestID)
@@ -257,7 +257,7 @@ func (g *Contributions) Cancel(ctx context.Context, p access.Principal, id, requ
 
 // Withdraw takes back a change of the rules that still waits: by the person or the key that
 // proposed it, or by its author.
-func (g *Contributions) Withdraw(ctx context.Context, by access.By, person engine.Person, id string, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Withdraw(ctx context.Context, by access.Initiator, person engine.Person, id string, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Cancelled, c.Approval.Decision.Outcome, c.Approval, by.Actor, by.RequestID)
 	}
@@ -270,8 +270,8 @@ func (g *Contributions) Withdraw(ctx context.Context, by access.By, person engin
 }
 
 // WithdrawInPerson is Withdraw by a person.
-func (g *Contributions) WithdrawInPerson(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
-	return g.Withdraw(ctx, access.By{Actor: s.actor(), RequestID: s.RequestID}, s.Person, s.ApprovalID, once)
+func (g *Contributions) WithdrawInPerson(ctx context.Context, s Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
+	return g.Withdraw(ctx, access.Initiator{Actor: s.actor(), RequestID: s.RequestID}, s.Person, s.ApprovalID, once)
 }
 
 // MayWithdraw reports whether somebody may take back a change of the rules. person is nobody for a
@@ -307,7 +307,7 @@ func decides(kind approval.FactKind) bool {
 // contribute appends a fact and its event under the approval's lock, or
 // records why not. allowed is the caller's own rule, asked first; then writes
 // what comes with the fact.
-func (g *Contributions) contribute(ctx context.Context, id string, once *access.Once[approval.Approval], f approval.Fact, event func(*store.Change) engine.Event, allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
+func (g *Contributions) contribute(ctx context.Context, id string, once *access.Idempotency[approval.Approval], f approval.Fact, event func(*store.Change) engine.Event, allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
 	for {
 		result, err := change(ctx, g.core, id, once, event, func(c *store.Change) (approval.Approval, error) {
 			var none approval.Approval

@@ -147,7 +147,7 @@ func TestDataKeyIsChanged(t *testing.T) {
 		h.settle(a.ID)
 	}
 	h.db.Exec(`UPDATE retention_floor SET shortest = '0'`)
-	if _, err := h.Retention.Erase(ctx, access.PersonAdministers(h.people["owner"], "console", "r1"), admin.EraseRequest{ApprovalID: erased.ID, Reason: "request"}, nil); err != nil {
+	if _, err := h.Retention.Erase(ctx, access.PersonInitiator(h.people["owner"], "console", "r1"), admin.EraseRequest{ApprovalID: erased.ID, Reason: "request"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.changeDataKey()

@@ -48,7 +48,7 @@ func (g *Gate) deniedBefore(ctx context.Context, p *Proposal, d engine.Decision)
 
 // remember answers a call that was denied before with that denial. Nobody is
 // asked again.
-func (g *Gate) remember(ctx context.Context, p access.Principal, proposal *Proposal, j Judgement, before *approval.Approval, once *access.Once[Outcome]) (Outcome, error) {
+func (g *Gate) remember(ctx context.Context, p access.Principal, proposal *Proposal, j Judgement, before *approval.Approval, once *access.Idempotency[Outcome]) (Outcome, error) {
 	f := engine.Finding{
 		Source: "memory", Code: "DENIED_BEFORE", Route: engine.Refuse,
 		Message: fmt.Sprintf("People have denied this very call before, as %s. Change it, or wait, before you ask again.", before.ID),

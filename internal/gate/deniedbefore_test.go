@@ -22,7 +22,7 @@ func TestDeniedBeforeIsKept(t *testing.T) {
 	h.settle(denied.ID)
 
 	rendered := 0
-	once := &access.Once[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: "again", Hash: []byte("r")}, Render: func(checked gate.Checked, err error) access.Reply {
+	once := &access.Idempotency[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: "again", Hash: []byte("r")}, Render: func(checked gate.Checked, err error) access.Reply {
 		rendered++
 		if err != nil || checked.Approval == nil || checked.Approval.ID != denied.ID || checked.Route != engine.Refuse {
 			t.Errorf("rendered %+v, %v; want the denial of %s", checked, err, denied.ID)

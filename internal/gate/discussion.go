@@ -31,7 +31,7 @@ func (s Contribution) actor() engine.Actor {
 }
 
 // contributeFact adds a person's fact to an approval that they may see.
-func (g *Contributions) contributeFact(ctx context.Context, s Contribution, kind engine.EventType, f approval.Fact, once *access.Once[approval.Approval], allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
+func (g *Contributions) contributeFact(ctx context.Context, s Contribution, kind engine.EventType, f approval.Fact, once *access.Idempotency[approval.Approval], allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
 	f.Actor, f.Comment, f.Voter = s.actor(), s.Comment, voter(s.Person)
 	event := func(c *store.Change) engine.Event {
 		return g.event(kind, c.Approval.Decision.Outcome, c.Approval, f.Actor, s.RequestID)
@@ -59,7 +59,7 @@ func bounds(comment string) error {
 
 // Comment adds a remark that everybody who may see the approval can read. It
 // decides nothing.
-func (g *Contributions) Comment(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Comment(ctx context.Context, s Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return g.contributeFact(ctx, s, engine.Commented, approval.Fact{Kind: approval.Comment}, once, func(*store.Change) error {
 		if s.Comment == "" {
 			return admission(approval.ErrNoReason)
@@ -70,19 +70,19 @@ func (g *Contributions) Comment(ctx context.Context, s Contribution, once *acces
 
 // Ask asks the requesting side for more information. The clock stands still for
 // the answer as the approval's rule says.
-func (g *Contributions) Ask(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Ask(ctx context.Context, s Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return g.contributeFact(ctx, s, engine.Asked, approval.Fact{Kind: approval.Question}, once, nil)
 }
 
 // Claim says that the person is looking at it, for half an hour or until Unclaim.
 // It keeps nobody else from deciding.
-func (g *Contributions) Claim(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Claim(ctx context.Context, s Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return g.contributeFact(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Claim}, once, nil)
 }
 
 // PassOn claims it for a colleague, who is told: to is their id or e-mail address. They
 // have to be somebody who could approve it now. It keeps nobody else from deciding.
-func (g *Contributions) PassOn(ctx context.Context, s Contribution, to string, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) PassOn(ctx context.Context, s Contribution, to string, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	id := strings.TrimSpace(to)
 	if strings.Contains(id, "@") {
 		colleague, _, err := g.Store.People.ByEmail(ctx, strings.ToLower(id))
@@ -134,18 +134,18 @@ func couldApprove(c *store.Change, id string, by engine.Person) (bool, error) {
 }
 
 // Unclaim takes a claim back.
-func (g *Contributions) Unclaim(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Unclaim(ctx context.Context, s Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return g.contributeFact(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Unclaim}, once, nil)
 }
 
 // Extend gives the approval more time, where its rule lets the person do so.
-func (g *Contributions) Extend(ctx context.Context, s Contribution, by time.Duration, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Extend(ctx context.Context, s Contribution, by time.Duration, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return g.contributeFact(ctx, s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}}, once, nil)
 }
 
 // Inform answers a reviewer's question for the requesting side: by its agent, its
 // runtime, or a person who answers for the call.
-func (g *Contributions) Inform(ctx context.Context, p access.Principal, id, text, requestID string, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Inform(ctx context.Context, p access.Principal, id, text, requestID string, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Asked, c.Approval.Decision.Outcome, c.Approval, by, requestID)
@@ -159,13 +159,13 @@ func (g *Contributions) Inform(ctx context.Context, p access.Principal, id, text
 }
 
 // InformInPerson is Inform by somebody who answers for the call.
-func (g *Contributions) InformInPerson(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) InformInPerson(ctx context.Context, s Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	return g.contributeFact(ctx, s, engine.Asked, approval.Fact{Kind: approval.Information}, once, nil)
 }
 
 // StepUp records that the person who answers for the call has just proved who
 // they are, for this very call; or that they do not want it.
-func (g *Contributions) StepUp(ctx context.Context, s Contribution, method string, yes bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) StepUp(ctx context.Context, s Contribution, method string, yes bool, digest string, version int, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	f := approval.Fact{Kind: approval.Verification, Yes: yes}
 	if yes {
 		f.Details.Proof = &approval.Proof{Method: method} // of the moment at which it is taken in
@@ -224,7 +224,7 @@ func breakable(a approval.Approval, digest string, version int) error {
 // BreakGlass approves in an emergency what the person has not the role for: two
 // people do, or one alone, which somebody else has to look at afterwards. It
 // takes a reason and a fresh proof of who the person is.
-func (g *Contributions) BreakGlass(ctx context.Context, s Contribution, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) BreakGlass(ctx context.Context, s Contribution, alone bool, digest string, version int, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	f := glassFact(s, alone)
 	if s.Signed.Given() {
 		var err error

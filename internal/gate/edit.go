@@ -28,7 +28,7 @@ type EditRequest struct {
 // asked for before, the stricter counts. All that was said of the former
 // arguments is void, and whoever edits does not approve: somebody else looks at
 // what they wrote. What the rules refuse is not taken on.
-func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	by := r.actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Edited, c.Approval.Decision.Outcome, c.Approval, by, r.RequestID)

@@ -39,7 +39,7 @@ type ExecutedCall struct {
 // Executed records what the agent says became of the call. It is said once. An
 // output that comes with it is looked at and not kept: the event holds what was
 // found in it, by kind and number.
-func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequest, once *access.Once[ExecutedCall]) (ExecutedCall, error) {
+func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequest, once *access.Idempotency[ExecutedCall]) (ExecutedCall, error) {
 	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Executed, engine.Allow, c.Approval, by, r.RequestID)
@@ -123,7 +123,7 @@ func (g *Gate) validateOutput(a approval.Approval, r ExecutionRequest, done *Exe
 
 // Reconcile records what a person found out about a call of which nobody knew
 // whether it had run: somebody of the requesting side, or an administrator.
-func (g *Contributions) Reconcile(ctx context.Context, s Contribution, outcome approval.Execution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Reconcile(ctx context.Context, s Contribution, outcome approval.Execution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Executed, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
@@ -162,7 +162,7 @@ func (g *Contributions) Reconcile(ctx context.Context, s Contribution, outcome a
 
 // ReviewBreakGlass records what somebody else says of a call for which one person
 // broke the glass.
-func (g *Contributions) ReviewBreakGlass(ctx context.Context, s Contribution, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) ReviewBreakGlass(ctx context.Context, s Contribution, justified bool, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Afterward, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}

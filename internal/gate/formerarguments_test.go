@@ -50,7 +50,7 @@ func TestFormerArguments(t *testing.T) {
 		t.Errorf("%d former documents: %s", n, kept)
 	}
 	h.db.Exec(`UPDATE retention_floor SET shortest = '0'`)
-	by := access.PersonAdministers(h.people["owner"], "console", "r1")
+	by := access.PersonInitiator(h.people["owner"], "console", "r1")
 	if _, err := h.Retention.Erase(context.Background(), by, admin.EraseRequest{ApprovalID: a.ID, Reason: "request 4711"}, nil); err != nil {
 		t.Fatal(err)
 	}

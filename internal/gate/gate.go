@@ -169,7 +169,7 @@ func (g *core) refuse(ctx context.Context, r *access.Refusal, e engine.Event) er
 
 // change runs fn under the approval's lock. A *Refusal that fn returns is
 // recorded in the same transaction, with what event says, and returned.
-func change[T any](ctx context.Context, g *core, id string, once *access.Once[T], event func(*store.Change) engine.Event, fn func(*store.Change) (T, error)) (T, error) {
+func change[T any](ctx context.Context, g *core, id string, once *access.Idempotency[T], event func(*store.Change) engine.Event, fn func(*store.Change) (T, error)) (T, error) {
 	var result T
 	var refused *access.Refusal
 	err := g.Store.Approvals.Change(ctx, id, once.Of(), func(c *store.Change) error {

@@ -313,7 +313,7 @@ var noGrant = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: 
 
 // Revoke ends a grant at once: for whoever made it, administrators, and
 // those whose role was asked for. Nobody can lengthen one.
-func (g *Grants) Revoke(ctx context.Context, p engine.Person, id string, by access.By, once *access.Once[access.Done]) error {
+func (g *Grants) Revoke(ctx context.Context, p engine.Person, id string, by access.Initiator, once *access.Idempotency[access.Done]) error {
 	one, from, err := g.get(ctx, id)
 	if err != nil {
 		return err
@@ -328,7 +328,7 @@ func (g *Grants) Revoke(ctx context.Context, p engine.Person, id string, by acce
 }
 
 // RevokeByKey is Revoke for an administrator's key.
-func (g *Grants) RevokeByKey(ctx context.Context, id string, by access.By, once *access.Once[access.Done]) error {
+func (g *Grants) RevokeByKey(ctx context.Context, id string, by access.Initiator, once *access.Idempotency[access.Done]) error {
 	one, _, err := g.get(ctx, id)
 	if err != nil {
 		return err
@@ -351,7 +351,7 @@ func (g *Grants) get(ctx context.Context, id string) (store.Grant, approval.Appr
 	return one, from[one.FromApproval], err
 }
 
-func (g *Grants) revoke(ctx context.Context, one store.Grant, by access.By, once *access.Once[access.Done]) error {
+func (g *Grants) revoke(ctx context.Context, one store.Grant, by access.Initiator, once *access.Idempotency[access.Done]) error {
 	e := grantEvent(by, one, "GRANT_REVOKED", "The standing grant "+one.ID+" was revoked.")
 	err := g.Store.Grants.Revoke(ctx, one.ID, by.Actor.ID, once, e)
 	switch {
@@ -364,7 +364,7 @@ func (g *Grants) revoke(ctx context.Context, one store.Grant, by access.By, once
 }
 
 // about starts an event about a grant.
-func grantEvent(b access.By, one store.Grant, code, message string) engine.Event {
+func grantEvent(b access.Initiator, one store.Grant, code, message string) engine.Event {
 	e := b.Event(code, message, one.AgentID, one.Tool)
 	e.Type, e.ApprovalID = engine.Granted, one.FromApproval
 	_ = e.SetPayload(map[string]any{"grant": one.ID, "uses": one.MaxUses, "used": one.Uses, "expires_at": one.ExpiresAt}) // numbers and times always encode

@@ -190,7 +190,7 @@ func TestGrantIsForWhereTheCallRuns(t *testing.T) {
 func TestGrantEnds(t *testing.T) {
 	h := grantingHarness(t, routing(time.Hour, 1))
 	g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
-	by := access.PersonAdministers(h.people["ben"], "console", "req")
+	by := access.PersonInitiator(h.people["ben"], "console", "req")
 	if got := code(h.Grants.Revoke(context.Background(), h.people["stranger"], g.ID, by, nil)); got != "not_found" {
 		t.Errorf("a stranger revokes: %q", got)
 	}
@@ -325,17 +325,17 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 	h.want("denied by its maker", h.get(a.ID).Approval, approval.Pending)
 	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
 
-	if err := h.Registry.ThrowKillSwitch(context.Background(), access.PersonAdministers(h.people["ada"], "console", "r"), "bot", "stop", nil); err != nil {
+	if err := h.Registry.ThrowKillSwitch(context.Background(), access.PersonInitiator(h.people["ada"], "console", "r"), "bot", "stop", nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Grants.Save(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "kill_switch" {
 		t.Errorf("a grant for a stopped agent: %v", err)
 	}
-	if err := h.Registry.ReleaseKillSwitch(context.Background(), access.PersonAdministers(h.people["ada"], "console", "r"), "bot", nil); err != nil {
+	if err := h.Registry.ReleaseKillSwitch(context.Background(), access.PersonInitiator(h.people["ada"], "console", "r"), "bot", nil); err != nil {
 		t.Fatal(err)
 	}
 	a = h.open(payment(3))
-	if err := h.Registry.ThrowKillSwitch(context.Background(), access.PersonAdministers(h.people["ada"], "console", "r"), "", "stop all", nil); err != nil {
+	if err := h.Registry.ThrowKillSwitch(context.Background(), access.PersonInitiator(h.people["ada"], "console", "r"), "", "stop all", nil); err != nil {
 		t.Fatal(err)
 	}
 	h.settle(a.ID)
@@ -497,7 +497,7 @@ func TestPastDenialsAreAcknowledged(t *testing.T) {
 	// What has been erased cannot be compared, but for the very same call.
 	h.db.Exec(`UPDATE retention_floor SET shortest = '0'`)
 	for _, a := range []approval.Approval{denied, later} {
-		if _, err := h.Retention.Erase(context.Background(), access.By{}, admin.EraseRequest{ApprovalID: a.ID, Reason: "test"}, nil); err != nil {
+		if _, err := h.Retention.Erase(context.Background(), access.Initiator{}, admin.EraseRequest{ApprovalID: a.ID, Reason: "test"}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -527,7 +527,7 @@ func TestGrantsTellNoArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.want("used", h.decided(payment(51)), approval.Approved)
-	if err := h.Grants.RevokeByKey(context.Background(), g.ID, access.Principal{KeyID: "key_admin", Kind: access.AdminKey}.Administrator("r"), nil); err != nil {
+	if err := h.Grants.RevokeByKey(context.Background(), g.ID, access.Principal{KeyID: "key_admin", Kind: access.AdminKey}.Initiator("r"), nil); err != nil {
 		t.Fatal(err)
 	}
 	conn := h.db.Connect(h.db.URL)

@@ -65,7 +65,7 @@ func TestExportHistory(t *testing.T) {
 		h.settle(a.ID)
 	}
 	h.open(deferred) // waits
-	by := func(who string) access.By { return access.PersonAdministers(h.people[who], "console", "req-1") }
+	by := func(who string) access.Initiator { return access.PersonInitiator(h.people[who], "console", "req-1") }
 	if err := h.Histories.ExportHistory(ctx, by("ada"), h.people["ada"], gate.HistorySearch{}, &bytes.Buffer{}, func() error { return nil }); code(err) != "not_yours" {
 		t.Errorf("a reviewer exports: %v", err)
 	}

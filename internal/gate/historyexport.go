@@ -38,7 +38,7 @@ const exportPage = 200
 // spreadsheet computes it. An event is recorded before the first byte, and one with the
 // file's digest after the last. flush is called after every page. An error leaves the
 // file without its end, and the second event out.
-func (g *Histories) ExportHistory(ctx context.Context, by access.By, p engine.Person, search HistorySearch, w io.Writer, flush func() error) error {
+func (g *Histories) ExportHistory(ctx context.Context, by access.Initiator, p engine.Person, search HistorySearch, w io.Writer, flush func() error) error {
 	if !MayExportHistory(p) {
 		return &access.Refusal{Kind: access.Forbidden, Code: "not_yours", Detail: "The history is exported by auditors and administrators."}
 	}
@@ -83,7 +83,7 @@ func (g *Histories) ExportHistory(ctx context.Context, by access.By, p engine.Pe
 	return g.recordExport(context.WithoutCancel(ctx), by, "EXPORTED", "The history of approvals was exported.", details)
 }
 
-func (g *Histories) recordExport(ctx context.Context, by access.By, code, message string, details map[string]any) error {
+func (g *Histories) recordExport(ctx context.Context, by access.Initiator, code, message string, details map[string]any) error {
 	payload, err := json.Marshal(details)
 	if err != nil {
 		return fmt.Errorf("encode what an export tells: %w", err)

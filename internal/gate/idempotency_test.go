@@ -15,8 +15,8 @@ import (
 
 func TestRepeatedRequestsAreOne(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
-	once := func(key, request string) *access.Once[gate.Checked] {
-		return &access.Once[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: key, Hash: []byte(request)}, Render: func(result gate.Checked, err error) access.Reply {
+	once := func(key, request string) *access.Idempotency[gate.Checked] {
+		return &access.Idempotency[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: key, Hash: []byte(request)}, Render: func(result gate.Checked, err error) access.Reply {
 			body, _ := json.Marshal(fmt.Sprintf("%+v %v", result, err))
 			return access.Reply{Status: 202, Body: body}
 		}}
@@ -73,7 +73,7 @@ func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
 		var fns []func()
 		for _, doc := range []string{harmless, deferred, harmless, deferred} {
 			fns = append(fns, func() {
-				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), gate.Request{}, &access.Once[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: key, Hash: []byte(doc)}, Render: render})
+				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), gate.Request{}, &access.Idempotency[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: key, Hash: []byte(doc)}, Render: render})
 				var replay *access.Replay
 				if c := code(err); err != nil && !errors.As(err, &replay) && c != "idempotency_key_reused" {
 					t.Error(c)
@@ -118,8 +118,8 @@ func isReplay(err error) bool {
 }
 
 // answered keeps the same answer to every request of this key.
-func answered[T any](key string, reply access.Reply) *access.Once[T] {
-	return &access.Once[T]{
+func answered[T any](key string, reply access.Reply) *access.Idempotency[T] {
+	return &access.Idempotency[T]{
 		Request: access.Request{Credential: "key_agent", Key: key, Hash: []byte(key)},
 		Render:  func(T, error) access.Reply { return reply },
 	}

@@ -15,7 +15,7 @@ import (
 // join makes a decision durable. A call that waits already, as it is asked for now, joins
 // the approval that waits, unless it is to have its own; else it opens one, if its agent
 // has room for one more.
-func (g *Gate) join(ctx context.Context, p access.Principal, proposal *Proposal, j Judgement, sub store.Submission, once *access.Once[Outcome]) (Outcome, error) {
+func (g *Gate) join(ctx context.Context, p access.Principal, proposal *Proposal, j Judgement, sub store.Submission, once *access.Idempotency[Outcome]) (Outcome, error) {
 	if sub.Opening == nil || !j.Route.Waits() {
 		return g.store(ctx, j, sub, once)
 	}
@@ -50,7 +50,7 @@ var errEnded = errors.New("the approval has ended")
 
 // joinWaiting answers a proposed call with the approval that waits for it, under its
 // lock: it waits still.
-func (g *Gate) joinWaiting(ctx context.Context, p access.Principal, proposal *Proposal, j Judgement, id string, once *access.Once[Outcome]) (Outcome, error) {
+func (g *Gate) joinWaiting(ctx context.Context, p access.Principal, proposal *Proposal, j Judgement, id string, once *access.Idempotency[Outcome]) (Outcome, error) {
 	e := g.decided(p, proposal, j.Decision)
 	// Without requirements an event begins no approval (engine/audit.Replay).
 	e.ApprovalID = id

@@ -103,7 +103,7 @@ func TestOneApprovalForManyAtOnce(t *testing.T) {
 		for i := range 12 {
 			door := []*gate.Gate{h.Gate, elsewhere}[i%2]
 			fns = append(fns, func() {
-				var once *access.Once[gate.Checked]
+				var once *access.Idempotency[gate.Checked]
 				if i >= 4 { // four each repeat the same request, two in each process
 					once = answered[gate.Checked](fmt.Sprint(round, "-", i/4), access.Reply{Status: 202})
 				}

@@ -16,7 +16,7 @@ import (
 	"holdpoint/internal/store"
 )
 
-var operator = access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "operator", Channel: "cli"}}
+var operator = access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "operator", Channel: "cli"}}
 
 func TestKillSwitch(t *testing.T) {
 	h := newPolicyHarness(t)

@@ -115,7 +115,7 @@ func TestListsOfOnePerson(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), c.id) {
 			t.Errorf("several people: %v", err)
 		}
-		by := access.PersonAdministers(aude, "console", "req_1")
+		by := access.PersonInitiator(aude, "console", "req_1")
 		before, _ := h.exports()
 		if err := h.Reports.ExportList(ctx, by, "approvals", report.ListQuery{Person: c.who}, &bytes.Buffer{}, func() error { return nil }); code(err) != c.code {
 			t.Errorf("the file of %.40q: %v", c.who, err)
@@ -171,7 +171,7 @@ func TestListRefusals(t *testing.T) {
 		}
 		var file bytes.Buffer
 		if c.q.Cursor == "" {
-			if err := h.Reports.ExportList(ctx, access.By{}, c.name, c.q, &file, nil); code(err) != c.want || file.Len() > 0 {
+			if err := h.Reports.ExportList(ctx, access.Initiator{}, c.name, c.q, &file, nil); code(err) != c.want || file.Len() > 0 {
 				t.Errorf("the file of %s: %v, want %s", c.name, err, c.want)
 			}
 		}
@@ -214,7 +214,7 @@ func TestExportList(t *testing.T) {
 		}
 	}
 	pages, file := 0, &recordedFirst{h: h}
-	by := access.PersonAdministers(engine.Person{ID: "usr_aude"}, "console", "req_1")
+	by := access.PersonInitiator(engine.Person{ID: "usr_aude"}, "console", "req_1")
 	if err := h.Reports.ExportList(ctx, by, "roles", report.ListQuery{}, file, func() error { pages++; return nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func TestFiguresFollowWhatIsDone(t *testing.T) {
 
 	s.want("no switch", 0, "holdpoint_kill_switches")
 	for _, agent := range []string{"", "bot"} {
-		if err := h.Registry.ThrowKillSwitch(ctx, access.By{Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_1", Channel: "cli"}}, agent, "fire", nil); err != nil {
+		if err := h.Registry.ThrowKillSwitch(ctx, access.Initiator{Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_1", Channel: "cli"}}, agent, "fire", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,7 +96,7 @@ func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r Red
 		return o.Approval.ID
 	}
 	// No caller's key has this credential.
-	once := &access.Once[Outcome]{
+	once := &access.Idempotency[Outcome]{
 		Request: access.Request{Credential: "successor", Key: id, Hash: []byte(id)},
 		Render:  func(o Outcome, _ error) access.Reply { return access.Reply{Body: []byte(opened(o))} },
 	}

@@ -57,7 +57,7 @@ var (
 // Redeem spends a token: signature, issuer, environment and times, the agent,
 // the call's digest and that it is unspent are all checked in the one
 // transaction that spends it.
-func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, once *access.Once[Redemption]) (Redemption, error) {
+func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, once *access.Idempotency[Redemption]) (Redemption, error) {
 	by, said := p.Actor(), EventRef{store.NewEventID(), g.Store.Clock()}
 	claims, kid, err := g.openToken(ctx, r.Token)
 	if err != nil && !errors.Is(err, token.ErrInvalid) {

@@ -32,7 +32,7 @@ func TestErasureIsOnRecord(t *testing.T) {
 		}
 		h.settle(a.ID)
 	}
-	by := access.PersonAdministers(h.people["owner"], "console", "r1")
+	by := access.PersonInitiator(h.people["owner"], "console", "r1")
 	ask := admin.EraseRequest{ApprovalID: denied.ID, Reason: "request 4711"}
 	if _, err := h.Retention.Erase(ctx, by, ask, nil); code(err) != "kept_recent" {
 		t.Errorf("below the floor: %v", err)
@@ -109,7 +109,7 @@ func TestErasureIsOnRecord(t *testing.T) {
 
 func TestEraseIsAskedRight(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
-	ctx, by := context.Background(), access.By{}
+	ctx, by := context.Background(), access.Initiator{}
 	long := strings.Repeat("x", access.MaxReason+1)
 	for want, q := range map[string]admin.EraseRequest{
 		"no_subject": {Reason: "x"}, "reason_required": {ApprovalID: "apr_x", Reason: " "}, "reason_too_long": {ApprovalID: "apr_x", Reason: long},

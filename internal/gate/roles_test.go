@@ -19,7 +19,7 @@ func TestRoleTakenWhileAVoteWaits(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 2))
 	ctx := context.Background()
 	people := admin.New(admin.Config{Store: h.db.Owner(), Owner: true}).People
-	ops := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
+	ops := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
 	change := func(c admin.PersonChange) {
 		t.Helper()
 		if _, err := people.Change(ctx, ops, h.people["ada"].Email, c, nil); err != nil {

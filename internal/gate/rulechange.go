@@ -140,12 +140,12 @@ type RuleChangeRequest struct {
 	Subjects []string
 	// ID is that of the approval, made anew when it is "".
 	ID      string
-	By      access.By
+	By      access.Initiator
 	Guard   store.Guard
 	Routing approval.Routing
 	// Environment and Rules are those of now: the rules' digest is what it is judged by.
 	Environment, Rules string
-	Once               *access.Once[OpenedRuleChange]
+	Idempotency        *access.Idempotency[OpenedRuleChange]
 	// Submit writes it, with what else is written in the same transaction; nil by itself.
 	Submit func(context.Context, store.Submission) (store.SubmitResult, error)
 }
@@ -207,7 +207,7 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 		return none, err
 	}
 	opened := OpenedRuleChange{ApprovalID: id, Needed: rule.Needed, Role: rule.Role}
-	once := access.Adapt(r.Once, func(stored store.SubmitResult) OpenedRuleChange {
+	once := access.Adapt(r.Idempotency, func(stored store.SubmitResult) OpenedRuleChange {
 		opened.ExpiresAt = stored.ExpiresAt.UTC()
 		return opened
 	})
@@ -215,7 +215,7 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 	if r.Submit != nil {
 		submit = r.Submit
 	}
-	stored, err := submit(ctx, store.Submission{Event: e, Opening: o, Once: once})
+	stored, err := submit(ctx, store.Submission{Event: e, Opening: o, Idempotency: once})
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return none, AlreadyProposed

@@ -35,7 +35,7 @@ type FieldError = spm.FieldError
 // CheckToolCall judges Agent-SPM's CheckToolCallParams or AgentActionRequest
 // and returns once the decision's event is durable. Field errors mean that the
 // request was not judged.
-func (g *Gate) CheckToolCall(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once[CheckedAction]) (CheckedAction, []FieldError, error) {
+func (g *Gate) CheckToolCall(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Idempotency[CheckedAction]) (CheckedAction, []FieldError, error) {
 	proposal, wrong := proposeAction(p.AgentID, doc)
 	proposal.state = stateOf(p.MaxState)
 	if len(wrong) > 0 {

@@ -406,7 +406,7 @@ func TestRulesNamesAreLookedAlike(t *testing.T) {
 // What is registered decides, and what is revoked runs no more.
 func TestRegistryDecides(t *testing.T) {
 	h := newPolicyHarness(t)
-	ctx, by := context.Background(), access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test", Channel: "cli"}}
+	ctx, by := context.Background(), access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test", Channel: "cli"}}
 	if err := h.Registry.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Name: "bot", Owner: "owner@example.com", Trust: engine.Privileged}, nil); err != nil {
 		t.Fatal(err)
 	}

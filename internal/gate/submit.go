@@ -74,7 +74,7 @@ type Outcome struct {
 // submit takes a proposal through the pipeline and returns once the decision's
 // event is durable: the kill switch or the rate limiter may veto it, every check
 // judges it; a call that waits has its approval.
-func (g *Gate) submit(ctx context.Context, p access.Principal, proposal *Proposal, r Request, once *access.Once[Outcome]) (Outcome, error) {
+func (g *Gate) submit(ctx context.Context, p access.Principal, proposal *Proposal, r Request, once *access.Idempotency[Outcome]) (Outcome, error) {
 	judge := g.Judge()
 	if _, known := judge.Registry.Agents[p.AgentID]; !known && g.Refresh != nil {
 		// Its key is good, so it is new: this process has yet to hear of it.
@@ -200,7 +200,7 @@ func (g *Gate) unlessKilled(ctx context.Context, agentID string, by engine.Actor
 }
 
 // refuseVetoed refuses a proposal that a veto has stopped.
-func (g *Gate) refuseVetoed(ctx context.Context, p access.Principal, proposal *Proposal, v *veto, once *access.Once[Outcome]) (Outcome, error) {
+func (g *Gate) refuseVetoed(ctx context.Context, p access.Principal, proposal *Proposal, v *veto, once *access.Idempotency[Outcome]) (Outcome, error) {
 	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.CheckResult{Findings: []engine.Finding{v.finding}}))
 	e := g.decided(p, proposal, d)
 	e.Outcome, e.PluginSource = v.outcome, v.source
@@ -215,7 +215,7 @@ func (g *Gate) refuseVetoed(ctx context.Context, p access.Principal, proposal *P
 }
 
 // store makes the decision durable, and keeps the answer for a repetition.
-func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, once *access.Once[Outcome]) (Outcome, error) {
+func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, once *access.Idempotency[Outcome]) (Outcome, error) {
 	finish := func(stored store.SubmitResult) Outcome {
 		o := Outcome{Judgement: j, Event: sub.Event}
 		o.Event.Timestamp = stored.At
@@ -224,7 +224,7 @@ func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, onc
 		}
 		return o
 	}
-	sub.Once = access.Adapt(once, finish)
+	sub.Idempotency = access.Adapt(once, finish)
 	stored, err := g.Store.Submit(ctx, sub)
 	if err != nil {
 		return Outcome{}, g.unlessKilled(ctx, sub.Event.AgentID, sub.Event.Actor, err)

@@ -33,7 +33,7 @@ type Violation = threegate.Violation
 
 // RequestTool takes a ThreeGate draft and opens the approval that a person has
 // to give. Violations mean that the document was not judged.
-func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []byte, r Request, once *access.Once[CheckedDocument]) (CheckedDocument, []Violation, error) {
+func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []byte, r Request, once *access.Idempotency[CheckedDocument]) (CheckedDocument, []Violation, error) {
 	if err := g.answered(ctx, p, once.Of()); err != nil {
 		return CheckedDocument{}, nil, err
 	}

@@ -28,7 +28,7 @@ type Tracker interface {
 
 // AttachTicket attaches a ticket for the requesting side. Its tracker is asked by
 // the approval's workflow.
-func (g *Contributions) AttachTicket(ctx context.Context, p access.Principal, id, system, ref, requestID string, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) AttachTicket(ctx context.Context, p access.Principal, id, system, ref, requestID string, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	by := p.Actor()
 	ticket, refused := g.ticket(system, ref)
 	event := func(c *store.Change) engine.Event {
@@ -43,7 +43,7 @@ func (g *Contributions) AttachTicket(ctx context.Context, p access.Principal, id
 }
 
 // AttachTicketInPerson is AttachTicket by somebody who may see the approval.
-func (g *Contributions) AttachTicketInPerson(ctx context.Context, s Contribution, system, ref string, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) AttachTicketInPerson(ctx context.Context, s Contribution, system, ref string, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
 	ticket, refused := g.ticket(system, ref)
 	return g.contributeFact(ctx, s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &ticket}}, once, func(c *store.Change) error {
 		return wanted(c.Approval, ticket, refused)

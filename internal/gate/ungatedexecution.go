@@ -30,7 +30,7 @@ const ungatedExecution = "UNGATED_EXECUTION"
 
 // ReportUngated puts on record that a call ran without a decision, also while a kill switch
 // stops its agent, and returns the event. The digest finds the decisions on the same call.
-func (g *Gate) ReportUngated(ctx context.Context, p access.Principal, u UngatedExecution, once *access.Once[engine.Event]) (engine.Event, error) {
+func (g *Gate) ReportUngated(ctx context.Context, p access.Principal, u UngatedExecution, once *access.Idempotency[engine.Event]) (engine.Event, error) {
 	if p.AgentID == "" {
 		return engine.Event{}, &access.Refusal{Kind: access.Forbidden, Code: "not_an_agent", Detail: "Only an agent's own key, or its runtime's, reports what the agent ran."}
 	}
@@ -56,7 +56,7 @@ func (g *Gate) ReportUngated(ctx context.Context, p access.Principal, u UngatedE
 		told.Timestamp = stored.At.UTC().Truncate(time.Microsecond)
 		return told
 	}
-	stored, err := g.Store.Submit(ctx, store.Submission{Event: e, Once: access.Adapt(once, finish)})
+	stored, err := g.Store.Submit(ctx, store.Submission{Event: e, Idempotency: access.Adapt(once, finish)})
 	if err != nil {
 		return engine.Event{}, err
 	}

@@ -36,7 +36,7 @@ func TestAccessReviewIsMailed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	review, err := h.AccessReviews.Start(ctx, access.PersonAdministers(h.people["root"], "console", ""), admin.AccessReviewRequest{
+	review, err := h.AccessReviews.Start(ctx, access.PersonInitiator(h.people["root"], "console", ""), admin.AccessReviewRequest{
 		Title: "Q4", Roles: []string{"reviewer"}, DueAt: now.Add(10 * 24 * time.Hour), Reviewer: h.people["boss"].Email, Alternate: h.people["stranger"].Email,
 	}, nil)
 	if err != nil {

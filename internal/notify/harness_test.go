@@ -64,7 +64,7 @@ type harness struct {
 	key       webpush.Key
 	people    map[string]engine.Person
 	mailbox   *mailbox
-	by        access.By
+	by        access.Initiator
 }
 
 // guarded is what the program puts between a sender and the network.
@@ -77,7 +77,7 @@ func newHarness(t *testing.T, rule approval.Rule) *harness {
 	ctx := context.Background()
 	db := storetest.New(t)
 	s, sealer := db.Runtime(), db.Sealer
-	h := &harness{t: t, owner: db.Connect(db.URL), people: map[string]engine.Person{}, mailbox: newMailbox(t), by: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}}
+	h := &harness{t: t, owner: db.Connect(db.URL), people: map[string]engine.Person{}, mailbox: newMailbox(t), by: access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}}
 	for name, roles := range map[string][]string{
 		"ada": {"reviewer"}, "ben": {"reviewer"}, "cleo": {"reviewer"}, "owner": {"reviewer"}, "boss": {"boss"}, "root": {"admin"}, "stranger": {"other"},
 	} {

@@ -18,8 +18,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-func (h *harness) as(who string) access.By {
-	return access.By{Actor: engine.Actor{Kind: engine.HumanActor, ID: h.people[who].ID, Channel: "console"}}
+func (h *harness) as(who string) access.Initiator {
+	return access.Initiator{Actor: engine.Actor{Kind: engine.HumanActor, ID: h.people[who].ID, Channel: "console"}}
 }
 
 // subscribe has a new browser of a person notified.

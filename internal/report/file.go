@@ -31,7 +31,7 @@ type File struct {
 
 // Exported records that somebody takes a file of a report, with its digest. When it has
 // returned nil, the file may be sent.
-func (s Reports) Exported(ctx context.Context, by access.By, f File) error {
+func (s Reports) Exported(ctx context.Context, by access.Initiator, f File) error {
 	sum := sha256.Sum256(f.Text)
 	payload, err := json.Marshal(map[string]any{"as": f.As, "at": f.At.UTC(), "role": f.Role, "searched": f.Searched, "rows": f.Rows, "digest": "sha256:" + hex.EncodeToString(sum[:])})
 	if err != nil {

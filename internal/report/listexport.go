@@ -23,7 +23,7 @@ const ListFile = "report"
 // computes it. An event is recorded before the first byte, and one with the file's digest
 // after the last. flush is called after every page. An error leaves the file without its
 // end, and the second event out.
-func (s Reports) ExportList(ctx context.Context, by access.By, name string, q ListQuery, w io.Writer, flush func() error) error {
+func (s Reports) ExportList(ctx context.Context, by access.Initiator, name string, q ListQuery, w io.Writer, flush func() error) error {
 	q.Cursor, q.Limit, q.Count = "", MaxListPage, false
 	page, err := s.List(ctx, name, q) // what cannot be made is refused before anything is on record
 	if err != nil {
@@ -88,7 +88,7 @@ func (Reports) narrowing(details map[string]any, q *ListQuery, page ListPage) {
 // Told records that somebody takes along a page of a report that has amounts, which come out of
 // sealed arguments; of others there is nothing to record. When it has returned nil, the page
 // may be sent. format says as what.
-func (s Reports) Told(ctx context.Context, by access.By, q ListQuery, page ListPage, format string) error {
+func (s Reports) Told(ctx context.Context, by access.Initiator, q ListQuery, page ListPage, format string) error {
 	if !page.OfAmounts() || len(page.Rows) == 0 {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (s Reports) Told(ctx context.Context, by access.By, q ListQuery, page ListP
 	return s.recordList(ctx, by, "EXPORTED", "A report was exported.", details)
 }
 
-func (s Reports) recordList(ctx context.Context, by access.By, code, message string, details map[string]any) error {
+func (s Reports) recordList(ctx context.Context, by access.Initiator, code, message string, details map[string]any) error {
 	payload, err := json.Marshal(details)
 	if err != nil {
 		return fmt.Errorf("encode what an export tells: %w", err)

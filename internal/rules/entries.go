@@ -16,7 +16,7 @@ import (
 // Hold has people decide about a change of what is set up, where such changes take an
 // approval (admin.Config.Hold). A person who makes it is its author. Of a change that a key or a command
 // makes nobody is known to be the author, so one person more decides.
-func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.PendingChange) (admin.PendingApproval, error) {
+func (k *Keeper) Hold(ctx context.Context, by access.Initiator, h admin.PendingChange) (admin.PendingApproval, error) {
 	var none admin.PendingApproval
 	guards, err := k.Store.Rules.Guards(ctx)
 	if err != nil {
@@ -44,8 +44,8 @@ func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.PendingChange) 
 			Difference: changed,
 		},
 		ID: h.ApprovalID, Body: d.Body, KnownAs: d.KnownAs, Author: author, Subjects: h.Subjects, By: by, Guard: guard, Submit: h.Submit,
-		Once:    access.Adapt(h.Once, heldBy),
-		Routing: k.Routing, Environment: k.Environment, Rules: k.Judge().Digest(),
+		Idempotency: access.Adapt(h.Idempotency, heldBy),
+		Routing:     k.Routing, Environment: k.Environment, Rules: k.Judge().Digest(),
 	})
 	if errors.Is(err, gate.AlreadyProposed) {
 		return k.heldAlready(ctx, d.Digest())
@@ -54,7 +54,7 @@ func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.PendingChange) 
 }
 
 // person is who makes a change; nil where that is no person.
-func (k *Keeper) person(ctx context.Context, by access.By) (*engine.Person, error) {
+func (k *Keeper) person(ctx context.Context, by access.Initiator) (*engine.Person, error) {
 	if by.Actor.Kind != engine.HumanActor {
 		return nil, nil
 	}

@@ -91,7 +91,7 @@ func TestAppliedAgain(t *testing.T) {
 	if len(held) != 1 {
 		t.Fatalf("%+v", held)
 	}
-	if _, err := h.gate.Contributions.Withdraw(t.Context(), access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, engine.Person{}, held[0].ApprovalID, nil); err != nil {
+	if _, err := h.gate.Contributions.Withdraw(t.Context(), access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, engine.Person{}, held[0].ApprovalID, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.settle(held[0].ApprovalID)

@@ -33,7 +33,7 @@ func TestEndpointOnChangesByApproval(t *testing.T) {
 	ctx, r := t.Context(), h.admin.Endpoints
 	var before, after string
 	hold := r.Hold
-	shows := func(ctx context.Context, by access.By, c admin.PendingChange) (admin.PendingApproval, error) {
+	shows := func(ctx context.Context, by access.Initiator, c admin.PendingChange) (admin.PendingApproval, error) {
 		before, after = c.Before, c.After
 		return hold(ctx, by, c)
 	}
@@ -131,7 +131,7 @@ func TestEndpointOnChangesByApproval(t *testing.T) {
 	}
 
 	// An address that was only proposed goes with the person whose it is.
-	if err := errors.Join(r.Switch(ctx, h.by("olga"), hook, true), h.owner.Endpoints.Switch(ctx, access.By{Actor: aKey.Actor, Unapproved: "x"}, id, false)); err != nil {
+	if err := errors.Join(r.Switch(ctx, h.by("olga"), hook, true), h.owner.Endpoints.Switch(ctx, access.Initiator{Actor: aKey.Actor, Unapproved: "x"}, id, false)); err != nil {
 		t.Fatal(err)
 	}
 	conn := h.db.Connect(h.db.URL)
@@ -207,7 +207,7 @@ func TestAgentWebhookWaits(t *testing.T) {
 	h := newHarness(t, store.EndpointsChange)
 	ctx, r := t.Context(), h.admin.Endpoints
 	h.db.Agent("billing-bot", "Billing", h.people["cleo"])
-	var kept access.Once[admin.AgentSecret]
+	var kept access.Idempotency[admin.AgentSecret]
 	kept.Request = access.Request{Credential: "test", Key: "once", Hash: []byte("x")}
 	kept.Render = func(s admin.AgentSecret, _ error) access.Reply {
 		return access.Reply{Status: 200, Body: []byte(s.ApprovalID + " " + s.Secret)}

@@ -19,7 +19,7 @@ import (
 	"holdpoint/internal/store"
 )
 
-var aKey = access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "key_x", Channel: "api"}}
+var aKey = access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "key_x", Channel: "api"}}
 
 // What was approved is made, or ends: no change is tried again for ever.
 func TestApprovedChangeEnds(t *testing.T) {
@@ -315,7 +315,7 @@ func TestScheduleWaits(t *testing.T) {
 	ctx := t.Context()
 	now := h.store.Clock().UTC().Truncate(time.Second)
 	in := func(hours int) time.Time { return now.Add(time.Duration(hours) * time.Hour) }
-	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}, Unapproved: "at first"}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}, Unapproved: "at first"}
 	if err := h.owner.OnCall.Set(ctx, by, admin.OnCallRequest{Schedule: "primary", Emails: []string{h.people["ada"].Email}, Until: in(8)}, nil); err != nil {
 		t.Fatal(err)
 	}

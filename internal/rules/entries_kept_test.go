@@ -80,7 +80,7 @@ func TestEndpointsTakeAnApproval(t *testing.T) {
 		t.Errorf("%v, %s", err, body)
 	}
 	// Nor of one that is on without one, but in an emergency.
-	emergency := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}, Unapproved: "the box is full"}
+	emergency := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}, Unapproved: "the box is full"}
 	if err := h.owner.Endpoints.Change(ctx, emergency, id, to("other@example.com")); err != nil || h.endpoint(id) != "on other@example.com" {
 		t.Errorf("in an emergency: %v, %s", err, h.endpoint(id))
 	}
@@ -249,7 +249,7 @@ func TestRetentionTakesAnApproval(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.waits(set(time.Hour))
-	emergency := access.By{Actor: aKey.Actor, Unapproved: "the disk is full"}
+	emergency := access.Initiator{Actor: aKey.Actor, Unapproved: "the disk is full"}
 	if err := h.owner.Retention.SetMinimum(ctx, emergency, time.Hour); err != nil || floor() != time.Hour {
 		t.Errorf("in an emergency: %v, %s", err, floor())
 	}

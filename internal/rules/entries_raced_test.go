@@ -26,7 +26,7 @@ func TestShownIsApproved(t *testing.T) {
 	var shown string
 	var approves store.ProposedEndpoint
 	hold := r.Hold
-	r.Hold = func(ctx context.Context, by access.By, c admin.PendingChange) (admin.PendingApproval, error) {
+	r.Hold = func(ctx context.Context, by access.Initiator, c admin.PendingChange) (admin.PendingApproval, error) {
 		shown = c.After
 		if err := json.Unmarshal(c.Entries[0].Becomes, &approves); err != nil {
 			t.Error(err)

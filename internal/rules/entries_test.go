@@ -73,15 +73,15 @@ func (h *harness) refuses(conn *pgx.Conn, sql string, ids ...string) {
 
 func (h *harness) require(kind string, byGroups ...string) {
 	h.t.Helper()
-	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}
 	if err := h.owner.Changes.RequireApproval(h.t.Context(), by, kind, owners(1, time.Hour), byGroups...); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
 // by is somebody who administers in the console.
-func (h *harness) by(name string) access.By {
-	return access.PersonAdministers(h.people[name], "console", "")
+func (h *harness) by(name string) access.Initiator {
+	return access.PersonInitiator(h.people[name], "console", "")
 }
 
 // waits is the approval that a change waits for; the test ends where it waits for none.
@@ -177,13 +177,13 @@ func TestRoleTakesAnApproval(t *testing.T) {
 		t.Errorf("a role is taken away: %v", err)
 	}
 	// A key has no author whom anybody could exclude.
-	key := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "key_x", Channel: "api"}}
+	key := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "key_x", Channel: "api"}}
 	_, err := h.admin.People.Change(t.Context(), key, h.people["stranger"].ID, admin.PersonChange{AddRoles: []string{"reviewer-2"}, AllowUnknownRoles: true}, nil)
 	if got := h.get(h.waits(err)).Approval.Plan.Requirements[0].Needed; got != 2 {
 		t.Errorf("by a key: %d people", got)
 	}
 	// An emergency is on record as one.
-	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}, Unapproved: "incident 4711"}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}, Unapproved: "incident 4711"}
 	if _, err := h.owner.People.Change(t.Context(), by, h.people["stranger"].ID, admin.PersonChange{AddRoles: []string{"admin"}, AllowUnknownRoles: true}, nil); err != nil || !strings.Contains(h.codes(), "USER_ROLES_CHANGED NOBODY_ASKED") {
 		t.Errorf("in an emergency: %v; %s", err, h.codes())
 	}
@@ -213,7 +213,7 @@ func TestRoleChangedMeanwhile(t *testing.T) {
 	}
 	// Given meanwhile, by whoever owns the database.
 	three := h.waits(h.give("olga", "ada", "auditor"))
-	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}, Unapproved: "at once"}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}, Unapproved: "at once"}
 	if _, err := h.owner.People.Change(t.Context(), by, h.people["ada"].ID, admin.PersonChange{AddRoles: []string{"auditor"}, AllowUnknownRoles: true}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestRolesOfAccounts(t *testing.T) {
 	if got := h.roles("new"); got != "auditor" {
 		t.Errorf("enabled: %s, %s", h.state(back.RolesWait), got)
 	}
-	added, waits, err := h.owner.People.Add(ctx, access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, admin.NewPerson{Email: "more@example.com", Roles: []string{"admin"}, Password: "correct horse"})
+	added, waits, err := h.owner.People.Add(ctx, access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, admin.NewPerson{Email: "more@example.com", Roles: []string{"admin"}, Password: "correct horse"})
 	if err != nil || waits == "" || len(added.Roles) > 0 || h.get(waits).Approval.Plan.Requirements[0].Needed != 2 {
 		t.Errorf("by command: %v, %q, %v", err, waits, added.Roles)
 	}
@@ -372,7 +372,7 @@ func TestSettingsAndRoutingTakeAnApproval(t *testing.T) {
 }
 
 func testEvent() engine.Event {
-	return access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test", Channel: "cli"}}.Event("USER_DISABLED", "A person was disabled.", "", "")
+	return access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test", Channel: "cli"}}.Event("USER_DISABLED", "A person was disabled.", "", "")
 }
 
 // No login but the owner's writes what is guarded, with an approval that is somebody else's or
@@ -463,7 +463,7 @@ func (h *harness) applies(people string, again bool) (told []string, held []admi
 		h.t.Fatal(problems)
 	}
 	a := &setup.Applier{
-		Admin: h.owner, By: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, AllowUnknownRoles: true, Reason: "by the file", Again: again,
+		Admin: h.owner, By: access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, AllowUnknownRoles: true, Reason: "by the file", Again: again,
 		Show: func(setup.Secret) error { return nil },
 		Done: func(_ setup.Change, err error) {
 			var waits *admin.AlreadyPending

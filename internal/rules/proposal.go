@@ -28,9 +28,9 @@ type Proposal struct {
 	From time.Time
 	// Author has written it; nil where nobody knows who has.
 	Author *engine.Person
-	By     access.By
-	// Once keeps the answer for a repetition; nil keeps none.
-	Once *access.Once[gate.OpenedRuleChange]
+	By     access.Initiator
+	// Idempotency keeps the answer for a repetition; nil keeps none.
+	Idempotency *access.Idempotency[gate.OpenedRuleChange]
 }
 
 var (
@@ -54,8 +54,8 @@ const (
 // Propose checks a document as Import does and has people decide about it. The error has one
 // line for each mistake.
 func (k *Keeper) Propose(ctx context.Context, p Proposal) (gate.OpenedRuleChange, error) {
-	if p.Once != nil {
-		if err := k.Store.Answered(ctx, p.Once.Of()); err != nil {
+	if p.Idempotency != nil {
+		if err := k.Store.Answered(ctx, p.Idempotency.Of()); err != nil {
 			return gate.OpenedRuleChange{}, err
 		}
 	}
@@ -63,7 +63,7 @@ func (k *Keeper) Propose(ctx context.Context, p Proposal) (gate.OpenedRuleChange
 	if err != nil {
 		return gate.OpenedRuleChange{}, err
 	}
-	r.Once = p.Once
+	r.Idempotency = p.Idempotency
 	return gate.OpenRuleChange(ctx, k.Store, k.Sealer, r)
 }
 
@@ -192,7 +192,7 @@ func (k *Keeper) proposeFile(ctx context.Context, in incoming, name string) erro
 	}
 	id, status, err := k.Store.Rules.Proposed(ctx, in.Digest(), digests[in.Kind])
 	if errors.Is(err, store.ErrNotFound) {
-		by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: k.By, Channel: "engine"}}
+		by := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: k.By, Channel: "engine"}}
 		opened, err := k.Propose(ctx, Proposal{Kind: in.Kind, Data: in.Body, Name: name, Reason: "It is in the file that the settings name.", By: by})
 		switch {
 		case errors.Is(err, gate.AlreadyProposed):
@@ -245,7 +245,7 @@ func (k *Keeper) approved(ctx context.Context, d store.Document) (refused, err e
 
 // ActivateAround puts a document in force without asking anybody, whether or not people should
 // have approved it: in an emergency, by whoever owns the database. It is on record as that.
-func (k *Keeper) ActivateAround(ctx context.Context, by access.By, kind string, data []byte, name, reason string) (changed bool, err error) {
+func (k *Keeper) ActivateAround(ctx context.Context, by access.Initiator, kind string, data []byte, name, reason string) (changed bool, err error) {
 	if reason = strings.TrimSpace(reason); reason == "" || len(reason) > maxReasonLen {
 		return false, fmt.Errorf("say why, in at most %d bytes", maxReasonLen)
 	}

@@ -61,7 +61,7 @@ func newCommittee(t *testing.T, rule approval.Rule) *committee {
 func (c *committee) guard(rule approval.Rule) {
 	c.t.Helper()
 	changes := admin.New(admin.Config{Store: c.db.Owner(), Owner: true}).Changes
-	if err := changes.RequireApproval(c.t.Context(), access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, store.PolicyDocument, rule); err != nil {
+	if err := changes.RequireApproval(c.t.Context(), access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, store.PolicyDocument, rule); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -77,7 +77,7 @@ func (c *committee) propose(author, version string, from time.Time) string {
 	who := c.people[author]
 	opened, err := c.k.Propose(c.t.Context(), rules.Proposal{
 		Kind: store.PolicyDocument, Data: []byte(doc(version, "2026-02-01T00:00:00Z", "ALLOW")), Name: "new.json", Reason: "because", From: from, Author: &who,
-		By: access.By{Actor: engine.Actor{Kind: engine.HumanActor, ID: who.ID, Channel: "console"}},
+		By: access.Initiator{Actor: engine.Actor{Kind: engine.HumanActor, ID: who.ID, Channel: "console"}},
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -287,7 +287,7 @@ func TestForgedChanges(t *testing.T) {
 			t.Errorf("the runtime role may: %s", sql)
 		}
 	}
-	if _, err := c.k.ActivateAround(ctx, access.By{}, store.PolicyDocument, d.Body, "", "because"); err == nil {
+	if _, err := c.k.ActivateAround(ctx, access.Initiator{}, store.PolicyDocument, d.Body, "", "because"); err == nil {
 		t.Error("the runtime role goes round the approval")
 	}
 	// All rows of an approval, as the role can write them, for a policy that nobody has seen.
@@ -345,7 +345,7 @@ func TestChangeInAnEmergency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}
 	if _, err := k.ActivateAround(t.Context(), by, store.PolicyDocument, []byte(doc("5", "2026-04-01T00:00:00Z", "DENY")), "p.json", " "); err == nil {
 		t.Error("without a reason")
 	}
@@ -446,7 +446,7 @@ func TestEditionsAndWithdrawal(t *testing.T) {
 	}
 	doors := rules.RefusingKeeper{Keeper: c.k}
 	ben := c.people["ben"]
-	p := rules.Proposal{Kind: store.PolicyDocument, Data: []byte(doc("3", "2026-03-01T00:00:00Z", "DENY")), Name: "p", Reason: "stricter", Author: &ben, By: access.PersonAdministers(ben, "console", "")}
+	p := rules.Proposal{Kind: store.PolicyDocument, Data: []byte(doc("3", "2026-03-01T00:00:00Z", "DENY")), Name: "p", Reason: "stricter", Author: &ben, By: access.PersonInitiator(ben, "console", "")}
 	seen, err := doors.Preview(ctx, p)
 	if err != nil || seen.Former != "2" || !strings.Contains(seen.Difference, `+{"version":"3"`) || !strings.Contains(seen.Simulation, "recorded approvals") {
 		t.Fatalf("%v, %+v", err, seen)
@@ -456,7 +456,7 @@ func TestEditionsAndWithdrawal(t *testing.T) {
 		t.Fatal(err)
 	}
 	withdraw := func(who string) string {
-		_, err := c.gate.Contributions.Withdraw(ctx, access.PersonAdministers(c.people[who], "console", ""), c.people[who], opened.ApprovalID, nil)
+		_, err := c.gate.Contributions.Withdraw(ctx, access.PersonInitiator(c.people[who], "console", ""), c.people[who], opened.ApprovalID, nil)
 		var refused *access.Refusal
 		if errors.As(err, &refused) {
 			return refused.Code
@@ -509,7 +509,7 @@ func (c *committee) approved(who, id string) string {
 func TestProposalByAPersonsKey(t *testing.T) {
 	c := newCommittee(t, owners(1, time.Hour))
 	ben, ada := c.people["ben"], c.people["ada"]
-	by := access.Principal{KeyID: "key_x", PersonID: ben.ID, Kind: access.AdminKey}.Administrator("req")
+	by := access.Principal{KeyID: "key_x", PersonID: ben.ID, Kind: access.AdminKey}.Initiator("req")
 	propose := func(version string, author *engine.Person) string {
 		opened, err := c.k.Propose(t.Context(), rules.Proposal{Kind: store.PolicyDocument, Data: []byte(doc(version, "2026-02-01T00:00:00Z", "ALLOW")), Name: "p", Reason: "because", Author: author, By: by})
 		if err != nil {

@@ -473,7 +473,7 @@ func TestRegistryIsShared(t *testing.T) {
 	other.Store = p.db.Runtime()
 	second, _ := p.keep(other)
 	r := admin.New(admin.Config{Store: p.store, Owner: true})
-	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
+	by := access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
 	stops := second.Stops(ctx)
 	for i, bot := range []string{"bot", "cat", "dog"} {
 		p.db.Exec(`INSERT INTO agents (id, name) VALUES ($1, $1)`, bot)

@@ -168,7 +168,7 @@ func signaturesWanted(in store.Signing) *approval.Rule {
 // RequireSignatures has every policy take the signatures of people from now on, whichever way it
 // comes into force. The policy that is in force has to have them already: so none is without them
 // from now on, and nobody is locked out by the rule itself.
-func RequireSignatures(ctx context.Context, s *store.Store, by access.By, environment string, rule approval.Rule) error {
+func RequireSignatures(ctx context.Context, s *store.Store, by access.Initiator, environment string, rule approval.Rule) error {
 	if strings.TrimSpace(rule.Role) == "" || rule.Needed < 1 || rule.Needed > policy.MaxSignatures {
 		return fmt.Errorf("want a role, and 1 to %d people who have it", policy.MaxSignatures)
 	}

@@ -28,14 +28,14 @@ type guild struct {
 	people map[string]engine.Person
 	owner  *store.Store
 	admin  *admin.Admin
-	op     access.By
+	op     access.Initiator
 }
 
 // newGuild has ada, ben, ben2 (who is ben) and cleo with the role, and dan without. Nobody has a
 // key yet.
 func newGuild(t *testing.T) *guild {
 	t.Helper()
-	g := &guild{place: newPlace(t), people: map[string]engine.Person{}, op: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}}
+	g := &guild{place: newPlace(t), people: map[string]engine.Person{}, op: access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}}
 	for _, name := range []string{"ada", "ben", "cleo", "dan"} {
 		role := "policy-owner"
 		if name == "dan" {
@@ -347,7 +347,7 @@ func TestForgedSignatures(t *testing.T) {
 func TestSignaturesOfAProposal(t *testing.T) {
 	t.Parallel()
 	c := newCommittee(t, owners(1, time.Hour))
-	g := &guild{place: c.place, people: c.people, owner: c.db.Owner(), op: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}}
+	g := &guild{place: c.place, people: c.people, owner: c.db.Owner(), op: access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}}
 	g.admin = admin.New(admin.Config{Store: g.owner, Owner: true})
 	g.register("ada", "ada")
 	g.register("ben", "ben")
@@ -365,7 +365,7 @@ func TestSignaturesOfAProposal(t *testing.T) {
 	propose := func(text string) (string, error) {
 		opened, err := rules.RefusingKeeper{Keeper: c.k}.Propose(t.Context(), rules.Proposal{
 			Kind: store.PolicyDocument, Data: []byte(text), Name: "new.json", Reason: "because", Author: &who,
-			By: access.By{Actor: engine.Actor{Kind: engine.HumanActor, ID: who.ID, Channel: "console"}},
+			By: access.Initiator{Actor: engine.Actor{Kind: engine.HumanActor, ID: who.ID, Channel: "console"}},
 		})
 		return opened.ApprovalID, err
 	}

@@ -29,7 +29,7 @@ type Secret struct {
 // Applier does what a plan says.
 type Applier struct {
 	Admin *admin.Admin
-	By    access.By
+	By    access.Initiator
 	// AllowUnknownRoles is that of the comparison.
 	AllowUnknownRoles bool
 	// Show is given each secret as soon as it is made.

@@ -170,7 +170,7 @@ func newHarness(t *testing.T) *harness {
 	return h
 }
 
-var by = access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
+var by = access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
 
 func (h *harness) add(name, decide, signing string) string {
 	h.t.Helper()
@@ -199,7 +199,7 @@ func user(name string) string { return "U" + strings.ToUpper(name) }
 
 func (h *harness) link(name string) {
 	h.t.Helper()
-	code, err := h.Slack.NewCode(h.t.Context(), access.PersonAdministers(h.people[name], "console", ""))
+	code, err := h.Slack.NewCode(h.t.Context(), access.PersonInitiator(h.people[name], "console", ""))
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -330,7 +330,7 @@ func TestAnswersGoBack(t *testing.T) {
 // A code links once, for a while, and for the app that was told of it.
 func TestLink(t *testing.T) {
 	h := newHarness(t)
-	asPerson := func(name string) access.By { return access.PersonAdministers(h.people[name], "console", "") }
+	asPerson := func(name string) access.Initiator { return access.PersonInitiator(h.people[name], "console", "") }
 	make1 := func(name string) string {
 		t.Helper()
 		code, err := h.Slack.NewCode(t.Context(), asPerson(name))

@@ -87,7 +87,7 @@ func scanAccessLine(row pgx.CollectableRow) (AccessLine, error) {
 // Start starts a review of the roles that enabled accounts have at that moment, but for
 // those of being on call. assign is given a line for each, in order of role and address,
 // and says who reviews it, and with which event.
-func (s AccessReviews) Start(ctx context.Context, r AccessReview, signIns map[string]*time.Time, once *Once[AccessReview], assign func([]AccessLine) (engine.Event, error)) (AccessReview, error) {
+func (s AccessReviews) Start(ctx context.Context, r AccessReview, signIns map[string]*time.Time, once *Idempotency[AccessReview], assign func([]AccessLine) (engine.Event, error)) (AccessReview, error) {
 	return administerOn(ctx, s.db, s.pool, once, func(ctx context.Context, tx pgx.Tx) (AccessReview, engine.Event, error) {
 		// No account changes meanwhile.
 		if err := lockPeople(ctx, tx); err != nil {
@@ -220,7 +220,7 @@ type AccessEdit struct {
 // Change changes a review as decide says, which is given it as it is while no account and
 // nothing of the review changes, and returns the event that tells of it. ErrNotFound:
 // there is none.
-func (s AccessReviews) Change(ctx context.Context, id string, once *Once[AccessReview], decide func(AccessReview, []AccessLine) (AccessEdit, engine.Event, error)) (AccessReview, error) {
+func (s AccessReviews) Change(ctx context.Context, id string, once *Idempotency[AccessReview], decide func(AccessReview, []AccessLine) (AccessEdit, engine.Event, error)) (AccessReview, error) {
 	return administerOn(ctx, s.db, s.pool, once, func(ctx context.Context, tx pgx.Tx) (AccessReview, engine.Event, error) {
 		if err := lockPeople(ctx, tx); err != nil {
 			return AccessReview{}, engine.Event{}, err

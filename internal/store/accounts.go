@@ -67,7 +67,7 @@ func (s *db) writesPeople() *pgxpool.Pool { return cmp.Or(s.people, s.reserve) }
 // lock that every change of an account holds, and returns what to do and the event
 // that tells of it. by is who makes the change, adminRole the role that administers.
 // ErrNotFound: there is no such account, or it is erased.
-func (s People) Change(ctx context.Context, id, by, adminRole string, once *Once[LockedAccount], decide func(LockedAccount) (AccountEdit, engine.Event, error)) (LockedAccount, error) {
+func (s People) Change(ctx context.Context, id, by, adminRole string, once *Idempotency[LockedAccount], decide func(LockedAccount) (AccountEdit, engine.Event, error)) (LockedAccount, error) {
 	return administerOn(ctx, s.db, s.writesPeople(), once, func(ctx context.Context, tx pgx.Tx) (LockedAccount, engine.Event, error) {
 		now, err := standing(ctx, tx, id, by, adminRole)
 		if err != nil {
@@ -86,7 +86,7 @@ func (s People) Change(ctx context.Context, id, by, adminRole string, once *Once
 
 // Invite stores a person who sets a password by a link, as Change sets it.
 // ErrConflict: the e-mail is taken.
-func (s People) Invite(ctx context.Context, p engine.Person, by, adminRole, passwordHash string, link AccountEdit, once *Once[LockedAccount], decide func(LockedAccount) (engine.Event, error)) (LockedAccount, error) {
+func (s People) Invite(ctx context.Context, p engine.Person, by, adminRole, passwordHash string, link AccountEdit, once *Idempotency[LockedAccount], decide func(LockedAccount) (engine.Event, error)) (LockedAccount, error) {
 	return administerOn(ctx, s.db, s.writesPeople(), once, func(ctx context.Context, tx pgx.Tx) (LockedAccount, engine.Event, error) {
 		if err := lockPeople(ctx, tx); err != nil {
 			return LockedAccount{}, engine.Event{}, err

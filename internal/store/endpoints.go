@@ -102,9 +102,9 @@ func (s Endpoints) CreateOff(ctx context.Context, e Endpoint, secret []byte, ope
 // nil for none: neither is there without the others. It keeps the answer where opens says so.
 func (s Endpoints) opening(ctx context.Context, opens *Submission, e *engine.Event, change func(context.Context, pgx.Tx) error) error {
 	return s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
-		var once *Once[SubmitResult]
+		var once *Idempotency[SubmitResult]
 		if opens != nil {
-			once = opens.Once
+			once = opens.Idempotency
 		}
 		if once != nil {
 			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {

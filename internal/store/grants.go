@@ -155,7 +155,7 @@ func (s Grants) grants(ctx context.Context, which string, args ...any) ([]Grant,
 }
 
 // Revoke ends a grant at once. ErrNotFound: there is none that lives.
-func (s Grants) Revoke(ctx context.Context, id, by string, once *Once[Done], e engine.Event) error {
+func (s Grants) Revoke(ctx context.Context, id, by string, once *Idempotency[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE standing_grants SET revoked_at = clock_timestamp(), revoked_by = $2
 		WHERE id = $1 AND revoked_at IS NULL AND uses < max_uses AND expires_at > clock_timestamp()`, id, by)
 }

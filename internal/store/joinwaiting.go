@@ -45,8 +45,8 @@ func findWaiting(ctx context.Context, tx pgx.Tx, joining []*queued) error {
 	for i, q := range joining {
 		o, same := q.sub.Opening, q.sub.Opening.sameness()
 		var key [2]string
-		if q.sub.Once != nil {
-			key = [2]string{q.sub.Once.Credential, q.sub.Once.Key}
+		if q.sub.Idempotency != nil {
+			key = [2]string{q.sub.Idempotency.Credential, q.sub.Idempotency.Key}
 		}
 		var waits *Waiting
 		switch {
@@ -65,7 +65,7 @@ func findWaiting(ctx context.Context, tx pgx.Tx, joining []*queued) error {
 		case opening[same] == "":
 			opening[same] = o.ID
 		}
-		if q.sub.Once != nil {
+		if q.sub.Idempotency != nil {
 			first[key] = q
 		}
 	}

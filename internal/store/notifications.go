@@ -86,7 +86,7 @@ func (s Endpoints) sealSecret(id string, secret []byte) (seal.Box, error) {
 
 // Create stores an endpoint, with its secret sealed; off, if it is to be. ErrConflict: the
 // name is taken.
-func (s Endpoints) Create(ctx context.Context, e Endpoint, secret []byte, off bool, once *Once[Done], ev engine.Event) error {
+func (s Endpoints) Create(ctx context.Context, e Endpoint, secret []byte, off bool, once *Idempotency[Done], ev engine.Event) error {
 	return s.administerIn(ctx, once, ev, func(ctx context.Context, tx pgx.Tx) error { return s.create(ctx, tx, e, secret, off) })
 }
 
@@ -103,7 +103,7 @@ func (s Endpoints) create(ctx context.Context, tx pgx.Tx, e Endpoint, secret []b
 
 // Change replaces an endpoint's settings and, unless it is nil, its secret, and switches
 // it on where it is to be on. ErrNotFound: there is none.
-func (s Endpoints) Change(ctx context.Context, id string, settings json.RawMessage, secret []byte, on bool, once *Once[Done], ev engine.Event) error {
+func (s Endpoints) Change(ctx context.Context, id string, settings json.RawMessage, secret []byte, on bool, once *Idempotency[Done], ev engine.Event) error {
 	box, err := s.sealSecret(id, secret)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s Endpoints) Change(ctx context.Context, id string, settings json.RawMessa
 
 // Rotate replaces an endpoint's settings and secret by what change makes of them. Of two
 // at once, the second is given what the first has made. ErrNotFound: there is none.
-func (s Endpoints) Rotate(ctx context.Context, id string, once *Once[Done], change func(settings json.RawMessage, secret []byte) (json.RawMessage, []byte, error), ev engine.Event) error {
+func (s Endpoints) Rotate(ctx context.Context, id string, once *Idempotency[Done], change func(settings json.RawMessage, secret []byte) (json.RawMessage, []byte, error), ev engine.Event) error {
 	return s.administerIn(ctx, once, ev, func(ctx context.Context, tx pgx.Tx) error {
 		var settings json.RawMessage
 		var box seal.Box
@@ -138,7 +138,7 @@ func (s Endpoints) Rotate(ctx context.Context, id string, once *Once[Done], chan
 
 // Switch switches an endpoint off, or on again. ErrNotFound: there is
 // none of which that would change anything.
-func (s Endpoints) Switch(ctx context.Context, id string, off bool, once *Once[Done], ev engine.Event) error {
+func (s Endpoints) Switch(ctx context.Context, id string, off bool, once *Idempotency[Done], ev engine.Event) error {
 	return s.administer(ctx, once, ev, `UPDATE endpoints SET disabled_at = CASE WHEN $2 THEN clock_timestamp() END WHERE id = $1 AND (disabled_at IS NULL) = $2`, id, off)
 }
 

@@ -22,7 +22,7 @@ type Shift struct {
 // Set replaces what is known of the schedule from a moment on: the people
 // are on call from then until until, and nobody is afterwards. Nobody at all is
 // no error. What waits for the schedule's role is looked at again.
-func (s OnCall) Set(ctx context.Context, schedule string, people []string, from, until time.Time, by string, once *Once[Done], e engine.Event) error {
+func (s OnCall) Set(ctx context.Context, schedule string, people []string, from, until time.Time, by string, once *Idempotency[Done], e engine.Event) error {
 	return s.administerIn(ctx, once, e, func(ctx context.Context, tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		rows.Queue(`SELECT pg_advisory_xact_lock(hashtextextended('on-call ' || $1, 0))`, schedule)

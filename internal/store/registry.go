@@ -118,7 +118,7 @@ var killRows = newRows(func(k *registry.Kill) columns {
 // RegisterAgent registers an agent or replaces all that is registered of it; it
 // takes the role that owns the database. The owner, if any, is the person with
 // that e-mail address: ErrNotFound when there is none.
-func (s Registry) RegisterAgent(ctx context.Context, a registry.Agent, once *Once[Done], e engine.Event) error {
+func (s Registry) RegisterAgent(ctx context.Context, a registry.Agent, once *Idempotency[Done], e engine.Event) error {
 	profile, err := AgentProfile(a)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s Registry) RegisterAgent(ctx context.Context, a registry.Agent, once *Onc
 
 // ChangeAgent replaces what is registered of an agent beside its name and its
 // owner. ErrNotFound: there is none.
-func (s Registry) ChangeAgent(ctx context.Context, a registry.Agent, once *Once[Done], e engine.Event) error {
+func (s Registry) ChangeAgent(ctx context.Context, a registry.Agent, once *Idempotency[Done], e engine.Event) error {
 	profile, err := AgentProfile(a)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func AgentProfile(a registry.Agent) ([]byte, error) {
 
 // RevokeAgent ends an agent's registration, or restores it. ErrNotFound: there
 // is no agent of which that would change anything.
-func (s Registry) RevokeAgent(ctx context.Context, id string, revoke bool, once *Once[Done], e engine.Event) error {
+func (s Registry) RevokeAgent(ctx context.Context, id string, revoke bool, once *Idempotency[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE agents SET revoked_at = CASE WHEN $2 THEN clock_timestamp() END
 		WHERE id = $1 AND (revoked_at IS NULL) = $2`, id, revoke)
 }
@@ -168,7 +168,7 @@ func ToolProfile(t registry.Tool) ([]byte, error) {
 }
 
 // RegisterTool registers a tool or replaces what is registered of it.
-func (s Registry) RegisterTool(ctx context.Context, t registry.Tool, once *Once[Done], e engine.Event) error {
+func (s Registry) RegisterTool(ctx context.Context, t registry.Tool, once *Idempotency[Done], e engine.Event) error {
 	encoded, err := ToolProfile(t)
 	if err != nil {
 		return err
@@ -179,13 +179,13 @@ func (s Registry) RegisterTool(ctx context.Context, t registry.Tool, once *Once[
 
 // RevokeTool ends a tool's registration, or restores it. ErrNotFound: there is
 // no tool of which that would change anything.
-func (s Registry) RevokeTool(ctx context.Context, name string, revoke bool, once *Once[Done], e engine.Event) error {
+func (s Registry) RevokeTool(ctx context.Context, name string, revoke bool, once *Idempotency[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE tools SET revoked_at = CASE WHEN $2 THEN clock_timestamp() END
 		WHERE name = $1 AND (revoked_at IS NULL) = $2`, name, revoke)
 }
 
 // PutSettings replaces the settings.
-func (s Registry) PutSettings(ctx context.Context, settings registry.Settings, once *Once[Done], e engine.Event) error {
+func (s Registry) PutSettings(ctx context.Context, settings registry.Settings, once *Idempotency[Done], e engine.Event) error {
 	encoded, err := json.Marshal(settings)
 	if err != nil {
 		return fmt.Errorf("encode the settings: %w", err)
@@ -196,19 +196,19 @@ func (s Registry) PutSettings(ctx context.Context, settings registry.Settings, o
 // ThrowKillSwitch throws the kill switch of an agent, or of all for "". From the moment
 // it returns, nothing is granted to them by any gate. ErrConflict: it is on
 // already.
-func (s Registry) ThrowKillSwitch(ctx context.Context, k registry.Kill, once *Once[Done], e engine.Event) error {
+func (s Registry) ThrowKillSwitch(ctx context.Context, k registry.Kill, once *Idempotency[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ($1, $2, $3)`, k.AgentID, k.Reason, k.By)
 }
 
 // ReleaseKillSwitch ends a kill switch. ErrNotFound: it is not on.
-func (s Registry) ReleaseKillSwitch(ctx context.Context, agentID string, once *Once[Done], e engine.Event) error {
+func (s Registry) ReleaseKillSwitch(ctx context.Context, agentID string, once *Idempotency[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `DELETE FROM kill_switches WHERE agent_id = $1`, agentID)
 }
 
 // administer changes one row and appends the event that says so, in one
 // transaction, and keeps the answer for a repetition when once is set, whose
 // Render is given Done.
-func (s *db) administer(ctx context.Context, once *Once[Done], e engine.Event, sql string, args ...any) error {
+func (s *db) administer(ctx context.Context, once *Idempotency[Done], e engine.Event, sql string, args ...any) error {
 	return s.administerIn(ctx, once, e, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sql, args...)
 		if err != nil {
@@ -225,7 +225,7 @@ func (s *db) administer(ctx context.Context, once *Once[Done], e engine.Event, s
 }
 
 // administerIn is administer for what takes more than one statement.
-func (s *db) administerIn(ctx context.Context, once *Once[Done], e engine.Event, change func(context.Context, pgx.Tx) error) error {
+func (s *db) administerIn(ctx context.Context, once *Idempotency[Done], e engine.Event, change func(context.Context, pgx.Tx) error) error {
 	_, err := administerWith(ctx, s, once, func(ctx context.Context, tx pgx.Tx) (Done, engine.Event, error) {
 		return Done{}, e, change(ctx, tx)
 	})
@@ -234,12 +234,12 @@ func (s *db) administerIn(ctx context.Context, once *Once[Done], e engine.Event,
 
 // administerWith is administerIn for an event that tells what the change did.
 // once.Render is given what the change returns.
-func administerWith[T any](ctx context.Context, s *db, once *Once[T], change func(context.Context, pgx.Tx) (T, engine.Event, error)) (T, error) {
+func administerWith[T any](ctx context.Context, s *db, once *Idempotency[T], change func(context.Context, pgx.Tx) (T, engine.Event, error)) (T, error) {
 	return administerOn(ctx, s, s.reserve, once, change)
 }
 
 // administerOn is administerWith on one of the pools.
-func administerOn[T any](ctx context.Context, s *db, pool *pgxpool.Pool, once *Once[T], change func(context.Context, pgx.Tx) (T, engine.Event, error)) (T, error) {
+func administerOn[T any](ctx context.Context, s *db, pool *pgxpool.Pool, once *Idempotency[T], change func(context.Context, pgx.Tx) (T, engine.Event, error)) (T, error) {
 	var result T
 	err := s.inTxOn(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
 		if once != nil {

@@ -119,13 +119,13 @@ func (s Retention) SetMinimum(ctx context.Context, shortest time.Duration, by st
 
 // PlaceHold places a hold. Once it returns, nothing that it covers is erased by
 // anybody. *NotErasable: there is nothing of that name to hold.
-func (s Retention) PlaceHold(ctx context.Context, h Hold, once *Once[Done], e engine.Event) error {
+func (s Retention) PlaceHold(ctx context.Context, h Hold, once *Idempotency[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event) VALUES ($1, $2, $3, $4, $5, $6)`,
 		h.ID, h.Covers, h.Subject, h.Reason, h.By, e.ID)
 }
 
 // ReleaseHold ends a hold. ErrNotFound: there is none of that id that holds.
-func (s Retention) ReleaseHold(ctx context.Context, id, by string, once *Once[Done], e engine.Event) error {
+func (s Retention) ReleaseHold(ctx context.Context, id, by string, once *Idempotency[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE legal_holds SET released_by = $2, released_event = $3 WHERE id = $1 AND released_at IS NULL`, id, by, e.ID)
 }
 
@@ -171,7 +171,7 @@ func (s Retention) holds(ctx context.Context, which string, args ...any) ([]Hold
 // Erase erases what e covers, on request. tell makes the event, of which the id
 // is e's EventID, when it is known what was erased. *NotErasable: it cannot be erased
 // now, and nothing was. The last whom adminRole lets administer is not erased.
-func (s Retention) Erase(ctx context.Context, e Erasure, adminRole string, once *Once[Erasure], eventOf func(Erasure) (engine.Event, error)) (Erasure, error) {
+func (s Retention) Erase(ctx context.Context, e Erasure, adminRole string, once *Idempotency[Erasure], eventOf func(Erasure) (engine.Event, error)) (Erasure, error) {
 	e.ByAge = false
 	return administerWith(ctx, s.db, once, func(ctx context.Context, tx pgx.Tx) (Erasure, engine.Event, error) {
 		if e.Covers == CoversPerson {

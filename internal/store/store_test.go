@@ -393,14 +393,14 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 func TestForgetReplies(t *testing.T) {
 	ctx := context.Background()
 	s, _ := open(t)
-	once := func(key string) *Once[SubmitResult] {
-		return &Once[SubmitResult]{Request: Request{Credential: "c", Key: key, Hash: []byte("r")}, Render: func(SubmitResult, error) Reply { return Reply{Status: 200, Body: []byte("kept")} }}
+	once := func(key string) *Idempotency[SubmitResult] {
+		return &Idempotency[SubmitResult]{Request: Request{Credential: "c", Key: key, Hash: []byte("r")}, Render: func(SubmitResult, error) Reply { return Reply{Status: 200, Body: []byte("kept")} }}
 	}
 	id := NewID("apr")
-	if _, err := s.Submit(ctx, Submission{Event: event(""), Once: once("a")}); err != nil {
+	if _, err := s.Submit(ctx, Submission{Event: event(""), Idempotency: once("a")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Submit(ctx, Submission{Event: event(id), Opening: opening(id, time.Hour), Once: once("b")}); err != nil {
+	if _, err := s.Submit(ctx, Submission{Event: event(id), Opening: opening(id, time.Hour), Idempotency: once("b")}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := s.ForgetReplies(ctx, time.Hour); n != 0 || err != nil {
@@ -410,12 +410,12 @@ func TestForgetReplies(t *testing.T) {
 		t.Errorf("forgot %d, %v; want the one whose call does not wait", n, err)
 	}
 	var replay *Replay
-	if _, err := s.Submit(ctx, Submission{Event: event(""), Once: once("b")}); !errors.As(err, &replay) || string(replay.Reply.Body) != "kept" {
+	if _, err := s.Submit(ctx, Submission{Event: event(""), Idempotency: once("b")}); !errors.As(err, &replay) || string(replay.Reply.Body) != "kept" {
 		t.Errorf("got %v", err)
 	}
 	other := once("b")
 	other.Hash = []byte("other")
-	if _, err := s.Submit(ctx, Submission{Event: event(""), Once: other}); !errors.Is(err, ErrOtherRequest) {
+	if _, err := s.Submit(ctx, Submission{Event: event(""), Idempotency: other}); !errors.Is(err, ErrOtherRequest) {
 		t.Errorf("got %v", err)
 	}
 }

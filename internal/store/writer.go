@@ -23,8 +23,8 @@ import (
 type Submission struct {
 	Event   engine.Event
 	Opening *Opening
-	// Once, when set, keeps the answer for a repetition of the request.
-	Once *Once[SubmitResult]
+	// Idempotency, when set, keeps the answer for a repetition of the request.
+	Idempotency *Idempotency[SubmitResult]
 }
 
 // Opening is a new approval.
@@ -76,9 +76,9 @@ type Request struct {
 	Hash       []byte // keyed hash of what was asked
 }
 
-// Once says how to keep the answer to a request that may be repeated, and whose
+// Idempotency says how to keep the answer to a request that may be repeated, and whose
 // operation returns T.
-type Once[T any] struct {
+type Idempotency[T any] struct {
 	Request
 	// Render makes the answer that will be kept, from what the operation
 	// returned. It is called inside the transaction and must be quick and pure.
@@ -86,7 +86,7 @@ type Once[T any] struct {
 }
 
 // Of is the request that o keeps the answer to; nil for a nil o.
-func (o *Once[T]) Of() *Request {
+func (o *Idempotency[T]) Of() *Request {
 	if o == nil {
 		return nil
 	}
@@ -238,8 +238,8 @@ func (p *pending) end() {
 // although the event may have been written.
 func (s *Store) Submit(ctx context.Context, sub Submission) (SubmitResult, error) {
 	fair.Done(ctx) // it is judged; what it waits for now is the database
-	if sub.Once != nil {
-		if err := s.Answered(ctx, sub.Once.Of()); err != nil {
+	if sub.Idempotency != nil {
+		if err := s.Answered(ctx, sub.Idempotency.Of()); err != nil {
 			return SubmitResult{}, err
 		}
 	}
@@ -263,7 +263,7 @@ func (s *Store) Submit(ctx context.Context, sub Submission) (SubmitResult, error
 	case err := <-q.done:
 		if errors.Is(err, errTwin) {
 			// Its twin has been answered by now, and that is its answer too.
-			if err = s.Answered(ctx, sub.Once.Of()); err == nil {
+			if err = s.Answered(ctx, sub.Idempotency.Of()); err == nil {
 				err = fmt.Errorf("%w: the answer kept for the idempotency key is gone", ErrUnavailable)
 			}
 		}
@@ -392,7 +392,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 	var repeatable, joining []*queued
 	for _, q := range batch {
 		q.got, q.err = SubmitResult{}, nil
-		if q.sub.Once != nil {
+		if q.sub.Idempotency != nil {
 			repeatable = append(repeatable, q)
 		}
 		if q.sub.Opening != nil && q.sub.Opening.Joins {
@@ -437,14 +437,14 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 		}
 		keep := &pgx.Batch{}
 		for _, q := range fresh {
-			if q.sub.Once == nil {
+			if q.sub.Idempotency == nil {
 				continue
 			}
 			approval := ""
 			if q.sub.Opening != nil {
 				approval = q.sub.Opening.ID
 			}
-			if err := s.queueReply(keep, q.sub.Once.Of(), approval, "", q.sub.Once.Render(q.got, nil)); err != nil {
+			if err := s.queueReply(keep, q.sub.Idempotency.Of(), approval, "", q.sub.Idempotency.Render(q.got, nil)); err != nil {
 				return err
 			}
 		}
@@ -460,7 +460,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 func (s *Store) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) error {
 	locks := make([]int64, len(repeatable))
 	for i, q := range repeatable {
-		locks[i] = q.sub.Once.lock()
+		locks[i] = q.sub.Idempotency.lock()
 	}
 	// Everybody takes them in the same order.
 	slices.Sort(locks)
@@ -469,7 +469,7 @@ func (s *Store) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) 
 	}
 	first := map[[2]string]*Request{}
 	for _, q := range repeatable {
-		o := q.sub.Once.Of()
+		o := q.sub.Idempotency.Of()
 		if q.err = s.replayIn(ctx, tx, o); q.err != nil {
 			var kept *Replay
 			if !errors.As(q.err, &kept) && !errors.Is(q.err, ErrOtherRequest) {

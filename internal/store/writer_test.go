@@ -115,8 +115,8 @@ func TestPanicOfWhoCommits(t *testing.T) {
 				t.Error("it has not panicked")
 			}
 		}()
-		once := &Once[SubmitResult]{Request: Request{Credential: "k", Key: "1", Hash: []byte("h")}, Render: func(SubmitResult, error) Reply { panic("no answer") }}
-		_, _ = s.Submit(t.Context(), Submission{Event: event(""), Once: once})
+		once := &Idempotency[SubmitResult]{Request: Request{Credential: "k", Key: "1", Hash: []byte("h")}, Render: func(SubmitResult, error) Reply { panic("no answer") }}
+		_, _ = s.Submit(t.Context(), Submission{Event: event(""), Idempotency: once})
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -56,7 +56,7 @@ func TestErasedAgain(t *testing.T) {
 	end(erased)
 	end(back)
 	a := admin.New(admin.Config{Store: s})
-	if _, err := a.Retention.Erase(t.Context(), access.By{Actor: engine.Actor{Kind: engine.HumanActor, ID: ada.ID}}, admin.EraseRequest{ApprovalID: erased, Reason: "asked"}, nil); err != nil {
+	if _, err := a.Retention.Erase(t.Context(), access.Initiator{Actor: engine.Actor{Kind: engine.HumanActor, ID: ada.ID}}, admin.EraseRequest{ApprovalID: erased, Reason: "asked"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	list := floor.Erased{Path: filepath.Join(t.TempDir(), "list")}
