@@ -118,7 +118,7 @@ func TestInFlight(t *testing.T) {
 
 // What is above the room for all bodies waits for its turn: the flood's second waits
 // behind the quiet one's first.
-func TestRoomIsTakenInTurns(t *testing.T) {
+func TestBodiesWaitInTurns(t *testing.T) {
 	h := newHarnessOf(t, api.Limits{Bytes: 3 * canon.MaxBytes, TotalBytes: 2 * canon.MaxBytes})
 	owner := h.db.Person(engine.Person{Name: "owner", Roles: []string{"reviewer"}})
 	h.db.Agent("bot", "Bot", owner)

@@ -435,9 +435,9 @@ func TestLogOnlyGrows(t *testing.T) {
 	}
 }
 
-// TestSearchesForNothing: a filter that no event can fit is a mistake that is
+// TestFilterThatNoEventFits: a filter that no event can fit is a mistake that is
 // named, and no empty answer.
-func TestSearchesForNothing(t *testing.T) {
+func TestFilterThatNoEventFits(t *testing.T) {
 	h := logged(t, 1)
 	for query, problem := range map[string]string{
 		"outcome=deny": "the outcomes are [ALLOW DENY", "type=votes": "the types of events are [decision", "agent_id=%00": "want a text in UTF-8", "actor_id=%ff": "want a text in UTF-8", "tool_name=" + strings.Repeat("x", 1001): "its tool has more than 1000 bytes",

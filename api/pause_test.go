@@ -42,7 +42,7 @@ func TestPause(t *testing.T) {
 }
 
 // A long body is followed by a rest if calls of others are judged, and only then.
-func TestRest(t *testing.T) {
+func TestPauseAfterALongBody(t *testing.T) {
 	f := newInFlight(Limits{})
 	now := time.Unix(1_700_000_000, 0)
 	rest := func(after time.Duration) time.Duration { return f.rest("flood", 20*time.Millisecond, now.Add(after)) }

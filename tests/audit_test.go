@@ -178,9 +178,9 @@ func cliBytes(t *testing.T, stdin []byte, args ...string) command {
 	return cli(t, nil, string(stdin), args...)
 }
 
-// TestAuditWithoutUs: the script of docs/audit-verify.md, which has nothing of ours,
+// TestIndependentVerification: the script of docs/audit-verify.md, which has nothing of ours,
 // finds the same root as the program, and finds what was changed.
-func TestAuditWithoutUs(t *testing.T) {
+func TestIndependentVerification(t *testing.T) {
 	d := onShared(t)
 	doc, err := os.ReadFile(filepath.Join("..", "docs", "audit-verify.md"))
 	if err != nil {

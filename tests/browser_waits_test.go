@@ -8,9 +8,9 @@ import (
 // unfold opens a folded part of a card.
 func (b *browser) unfold(id string) { b.t.Helper(); b.click(testid(id) + " > summary") }
 
-// TestBrowserTalks: a reviewer takes a call on, comments, asks, and is answered
+// TestBrowserDiscussion: a reviewer takes a call on, comments, asks, and is answered
 // by the agent's owner; another reviewer's open card shows all of it by itself.
-func TestBrowserTalks(t *testing.T) {
+func TestBrowserDiscussion(t *testing.T) {
 	d := onBrowsed(t)
 	a := d.agent(t).hold(newID("talk_"), map[string]any{"to": "DE02 1203 0000", "amount": 1200})
 	card := "/approvals/" + a.ID

@@ -42,8 +42,8 @@ func find(forms map[string][]byte, data []byte) (found []string) {
 	return found
 }
 
-// TestDisguises: the search would find what it looks for.
-func TestDisguises(t *testing.T) {
+// TestCanaryEncodings: the search would find what it looks for.
+func TestCanaryEncodings(t *testing.T) {
 	const secret = "canary/ü+7f3a9q"
 	forms := disguises(secret)
 	for _, text := range []string{

@@ -196,8 +196,8 @@ func inflated(data []byte) (plain [][]byte) {
 	return plain
 }
 
-// TestHunt: each encoding would be found, and nothing is where it is not.
-func TestHunt(t *testing.T) {
+// TestCanarySearch: each encoding would be found, and nothing is where it is not.
+func TestCanarySearch(t *testing.T) {
 	canary, core := newCanary()
 	h := huntFor(canary, core)
 	pack := func(w func(io.Writer) io.WriteCloser) string {

@@ -153,9 +153,9 @@ func TestModelDoorIsGuarded(t *testing.T) {
 	}
 }
 
-// TestModelWaitIsLetGo: whoever stops waiting over HTTP holds nothing in the
+// TestAbandonedWaitIsReleased: whoever stops waiting over HTTP holds nothing in the
 // server any more.
-func TestModelWaitIsLetGo(t *testing.T) {
+func TestAbandonedWaitIsReleased(t *testing.T) {
 	ownPrograms(t)
 	d := startDev(t, nil)
 	opened := d.agent(t).hold("left_alone", nil)
@@ -271,9 +271,9 @@ func (k *talk) hangUp() {
 	_ = k.in.Close()
 }
 
-// TestModelLines: what is no message is answered as that, and the conversation
+// TestMCPRefusesBadLines: what is no message is answered as that, and the conversation
 // goes on; the end of input ends it once everything is answered.
-func TestModelLines(t *testing.T) {
+func TestMCPRefusesBadLines(t *testing.T) {
 	d := onHosted(t)
 	k := talkTo(t, nil, "--data", d.dir)
 	check := canonical(t, message(1, "aana_pre_tool_check", event("search_docs", "accept", nil)))
@@ -342,8 +342,8 @@ func TestModelLines(t *testing.T) {
 	}
 }
 
-// TestModelProgramEnds: told to stop in the middle of a wait, the program does.
-func TestModelProgramEnds(t *testing.T) {
+// TestMCPProgramStops: told to stop in the middle of a wait, the program does.
+func TestMCPProgramStops(t *testing.T) {
 	d := onHosted(t)
 	opened := d.agent(t).hold("stopped_note", nil)
 	k := talkTo(t, nil, "--data", d.dir)

@@ -9,9 +9,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestModelsEndings: a host that asks by "holdpoint mcp" is permitted a call once, as it was
+// TestMCPEndings: a host that asks by "holdpoint mcp" is permitted a call once, as it was
 // approved, and not at all where it was not, whatever becomes of people, server and program.
-func TestModelsEndings(t *testing.T) {
+func TestMCPEndings(t *testing.T) {
 	d := onHosted(t)
 	id := newID("host-")
 	key := d.newKey(t, "--agent", id)

@@ -338,8 +338,8 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// TestSlowCallerIsLetGo: who sends a head and no body is let go.
-func TestSlowCallerIsLetGo(t *testing.T) {
+// TestSlowCallerIsDisconnected: who sends a head and no body is let go.
+func TestSlowCallerIsDisconnected(t *testing.T) {
 	if !*long {
 		t.Skip("takes 20 s: run with -long")
 	}

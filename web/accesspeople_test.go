@@ -13,7 +13,7 @@ import (
 
 // The report is fit for a company of 300 people: a role shows the first of them and leads
 // to all, a person is found by a part of the name, and the file has everybody.
-func TestAccessOfMany(t *testing.T) {
+func TestAccessReportOfManyPeople(t *testing.T) {
 	company := report.AccessReport{}
 	for _, role := range []string{"finance-approver", "ops", "security"} {
 		a := report.RoleAccess{Role: role, Needed: 2, People: 300}

@@ -402,8 +402,8 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// TestWhoDid: what is done to an agent is not told as done by it.
-func TestWhoDid(t *testing.T) {
+// TestAdministrationIsAboutTheAgent: what is done to an agent is not told as done by it.
+func TestAdministrationIsAboutTheAgent(t *testing.T) {
 	name := func(id string) string { return id }
 	key, root := engine.Actor{Kind: engine.ServiceActor, ID: "key_1", Channel: "api"}, engine.Actor{Kind: engine.ServiceActor, ID: "root", Channel: "cli"}
 	for _, test := range []struct {
@@ -434,8 +434,8 @@ func TestWhoDid(t *testing.T) {
 	}
 }
 
-// TestWordsOfReading: who looks and who exports is told as what they did.
-func TestWordsOfReading(t *testing.T) {
+// TestReadingInWords: who looks and who exports is told as what they did.
+func TestReadingInWords(t *testing.T) {
 	name := func(id string) string { return id }
 	ada := engine.Actor{Kind: engine.HumanActor, ID: "Ada"}
 	for code, e := range map[string]engine.Event{

@@ -10,10 +10,10 @@ import (
 	"holdpoint/internal/gate"
 )
 
-// TestWordsAboutSeveral: what somebody writes about several calls is there again for the same
+// TestBulkDrafts: what somebody writes about several calls is there again for the same
 // ones, and for those of them that are left; about others it is only to copy, and what was
 // sent is gone.
-func TestWordsAboutSeveral(t *testing.T) {
+func TestBulkDrafts(t *testing.T) {
 	c, drafts := startWithDrafts(t)
 	ids := refunds(c.m, 4)
 	three := ids[:3]
@@ -91,9 +91,9 @@ func make101() []string {
 	return ids
 }
 
-// TestWordsAboutSeveralOutliveTheSession: a sign-in carries them, from the form that decides
+// TestBulkDraftsOutliveTheSession: a sign-in carries them, from the form that decides
 // and from a page whose script has found the session ended.
-func TestWordsAboutSeveralOutliveTheSession(t *testing.T) {
+func TestBulkDraftsOutliveTheSession(t *testing.T) {
 	c, drafts := startWithDrafts(t)
 	ids := refunds(c.m, 2)
 	form := formFor(c.m, "approve", ids...)

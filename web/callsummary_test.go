@@ -55,7 +55,7 @@ func TestAlikeWords(t *testing.T) {
 }
 
 // What is over says neither why it is somebody's nor what deserves a second look.
-func TestSumOfWhatIsOver(t *testing.T) {
+func TestSummaryOfAnEndedCall(t *testing.T) {
 	c := start(t, nil)
 	c.m.add("apr_1", "send_payment", `{"amount":"1250.00","currency":"EUR","to":"Ann\u202e"}`, func(card *gate.Card) {
 		card.Approval.Status = approval.Denied

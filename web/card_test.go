@@ -24,9 +24,9 @@ func (a answer) inOrder(t *testing.T, texts ...string) {
 	}
 }
 
-// TestACardIsReadFromTheTop: what the call does, what it is in full, why it was held, and
+// TestOrderOfACard: what the call does, what it is in full, why it was held, and
 // what the agent says of it. What leads to the decision is there for those who may decide.
-func TestACardIsReadFromTheTop(t *testing.T) {
+func TestOrderOfACard(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	c.m.add("apr_1", "refund_payment", `{"amount":1,"to":"Ann"}`, func(c *gate.Card) { c.Former = []byte(`{"amount":2,"to":"Ann"}`) })
 	card := c.get("/approvals/apr_1")

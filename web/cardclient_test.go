@@ -39,7 +39,7 @@ func (a answer) lacks(t *testing.T, texts ...string) {
 	}
 }
 
-func TestTalk(t *testing.T) {
+func TestDiscussionOnTheCard(t *testing.T) {
 	c := start(t, nil)
 	c.m.add("apr_1", "payments.transfer", `{"amount":1}`, func(card *gate.Card) {
 		card.Approval.Plan.PauseFor, card.Approval.Plan.Extenders = engine.Duration(4*time.Hour), []string{"finance-approver"}
@@ -216,7 +216,7 @@ func TestStepUpAndTicket(t *testing.T) {
 	c.acts("apr_2", "step-up", form, `data-status="denied"`, "does not want the call")
 }
 
-func TestWhatBecameOfIt(t *testing.T) {
+func TestReconciliationOnTheCard(t *testing.T) {
 	c := start(t, nil)
 	c.m.add("apr_1", "accounts.close", `{}`, func(card *gate.Card) {
 		card.Approval.Execution, card.Approval.Successor, card.LeaseUntil = approval.Unknown, "apr_next", epoch
@@ -277,7 +277,7 @@ func TestEdit(t *testing.T) {
 	c.get("/approvals/apr_1").want(t, http.StatusOK, `data-testid="approve"`)
 }
 
-func TestEditThatIsNone(t *testing.T) {
+func TestEditThatChangesNothing(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	c.m.registry.known.Tools["payments.transfer"] = registry.Tool{Name: "payments.transfer", InputSchema: []byte(`{"type":"object","required":["amount"],"properties":{"amount":{"type":"integer","maximum":100,"title":"Amount in EUR"},"to":{"type":"string"}}}`)}
 	card := c.m.add("apr_1", "payments.transfer", `{"amount":1,"to":"Acme"}`, nil)

@@ -55,10 +55,10 @@ func hiddenFields(page string) url.Values {
 	return fields
 }
 
-// TestWordsOutliveTheSession: a form that comes after the session's end is on the card
+// TestDraftsOutliveTheSession: a form that comes after the session's end is on the card
 // again once its writer has signed in, in one step or two, and nothing of it is taken
 // before.
-func TestWordsOutliveTheSession(t *testing.T) {
+func TestDraftsOutliveTheSession(t *testing.T) {
 	c, drafts := startWithDrafts(t)
 	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, nil)
 	form := ballotFor(card, "approve")
@@ -111,9 +111,9 @@ func TestWordsOutliveTheSession(t *testing.T) {
 	}
 }
 
-// TestWordsStayTheirWriters: whoever signs in after somebody else's session has ended
+// TestDraftsBelongToTheirWriter: whoever signs in after somebody else's session has ended
 // does not get that person's words.
-func TestWordsStayTheirWriters(t *testing.T) {
+func TestDraftsBelongToTheirWriter(t *testing.T) {
 	c, drafts := startWithDrafts(t)
 	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, nil)
 	form := c.signIn("ada@example.com").get("/approvals/apr_1")
@@ -271,10 +271,10 @@ func TestRevealKeepsTheComment(t *testing.T) {
 	}
 }
 
-// TestFormsApart: without script the forms into which people write beside their vote are on
+// TestFormsOnPagesOfTheirOwn: without script the forms into which people write beside their vote are on
 // pages of their own, so that no other form of the card takes their words away. What is
 // kept of each is there, and what the card does not offer is not.
-func TestFormsApart(t *testing.T) {
+func TestFormsOnPagesOfTheirOwn(t *testing.T) {
 	c, drafts := startWithDrafts(t)
 	c.signIn("ada@example.com")
 	c.m.add("apr_1", "deploy", `{"api_key":"x"}`, func(card *gate.Card) {

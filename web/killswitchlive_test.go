@@ -11,11 +11,11 @@ import (
 	"holdpoint/engine/registry"
 )
 
-// TestStopsShowAtOnce: an open inbox and an open card are told that a kill switch was turned,
+// TestKillSwitchShowsAtOnce: an open inbox and an open card are told that a kill switch was turned,
 // though nothing of the calls has changed: the row says it with the reason, in words that are
 // said, too; the card, and a list when all are stopped, load themselves again. A page that
 // shows it already is told nothing.
-func TestStopsShowAtOnce(t *testing.T) {
+func TestKillSwitchShowsAtOnce(t *testing.T) {
 	var now atomic.Pointer[registry.Snapshot]
 	now.Store(&registry.Snapshot{})
 	stops := make(chan (chan struct{}), 10)

@@ -12,7 +12,7 @@ import (
 	"holdpoint/internal/report"
 )
 
-func TestReportHall(t *testing.T) {
+func TestReportIndex(t *testing.T) {
 	c, _ := startReports(t)
 	page := c.signIn("aude@example.com").get("/audit/reports")
 	page.want(t, http.StatusOK, `href="/audit/reports" aria-current`, `href="/audit/access"`, `href="/audit/statistics"`)

@@ -223,9 +223,9 @@ func TestWhoMayOpenWhat(t *testing.T) {
 	}
 }
 
-// TestDemoted: what a page offered counts for nothing once the role is gone,
+// TestDemotedAdministrator: what a page offered counts for nothing once the role is gone,
 // and no other site can use the session.
-func TestDemoted(t *testing.T) {
+func TestDemotedAdministrator(t *testing.T) {
 	c := start(t, nil).signIn("olga@example.com")
 	c.get("/admin").want(t, http.StatusOK)
 	form := url.Values{"switch": {"throw"}, "reason": {"r"}, "confirm": {"STOP"}}
@@ -533,7 +533,7 @@ func TestTools(t *testing.T) {
 	c.do("POST", "/admin/tool", url.Values{"name": {""}, "min_trust": {"basic"}}).want(t, 422, "tool_name: is missing")
 }
 
-func TestOfficeOutage(t *testing.T) {
+func TestAdministrationOutage(t *testing.T) {
 	c := start(t, nil).signIn("olga@example.com")
 	c.m.registry.broken = errors.New("no database")
 	for _, path := range []string{"/agents", "/agents/agt_billing", "/admin", "/admin/tool"} {

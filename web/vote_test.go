@@ -82,7 +82,7 @@ func TestDeny(t *testing.T) {
 	}
 }
 
-func TestBallotsThatAreNone(t *testing.T) {
+func TestInvalidVoteForms(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	card := c.m.add("apr_1", "payments.transfer", `{}`, nil)
 	good := ballotFor(card, "approve")

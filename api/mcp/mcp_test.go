@@ -71,7 +71,7 @@ func TestPanicEndsOneCall(t *testing.T) {
 }
 
 // Without a caller there is nobody to act for.
-func TestNobodyCalls(t *testing.T) {
+func TestCallWithoutACaller(t *testing.T) {
 	tools, err := New(Config{URL: "http://in-process", Door: InProcess(http.NotFoundHandler()), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

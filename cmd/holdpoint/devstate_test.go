@@ -13,7 +13,7 @@ import (
 
 // A directory of a version without second factors gets the person who has one,
 // once, and keeps everything else.
-func TestFormerDirectoriesGetFay(t *testing.T) {
+func TestOldDirectoryGetsTheNewPerson(t *testing.T) {
 	dir := t.TempDir()
 	first, err := openState(t.Context(), dir)
 	if err != nil {

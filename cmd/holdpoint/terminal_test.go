@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWordsOfOthersDoNothingToATerminal(t *testing.T) {
+func TestTerminalIsSafeFromTexts(t *testing.T) {
 	var out strings.Builder
 	text := "a\x1b[31mred\x07\r\u202e\u009bé\xff\n\tß"
 	n, err := maskingWriter{&out}.Write([]byte(text))

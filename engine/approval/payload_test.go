@@ -65,8 +65,8 @@ func (w *walk) payloadOf(s State) {
 	}
 }
 
-// TestToldIsErasable: what a person writes of a call is in no event.
-func TestToldIsErasable(t *testing.T) {
+// TestEventsHoldNoWrittenText: what a person writes of a call is in no event.
+func TestEventsHoldNoWrittenText(t *testing.T) {
 	f := Fact{Seq: 1, Kind: Vote, Comment: "CANARY", Details: Details{
 		Salt: "CANARY", Digest: "CANARY", Constraints: json.RawMessage(`{"to":"CANARY"}`), Ticket: &Ticket{System: "s", Ref: "R-1", Title: "CANARY"}, Changed: []string{"a"},
 	}}

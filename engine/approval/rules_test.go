@@ -200,7 +200,7 @@ func TestTakenBackAfterItsTime(t *testing.T) {
 }
 
 // The groups that can be filled in time are chosen, not those that lack the fewest.
-func TestTheSoonestComesFirst(t *testing.T) {
+func TestGroupsThatCanBeFilledInTime(t *testing.T) {
 	p := plan(
 		engine.Requirement{Kind: engine.Review, AnyOf: []engine.Group{{Role: "a", Needed: 2}, {Role: "x", Needed: 1}}, Within: engine.Duration(10 * time.Second)},
 		engine.Requirement{Kind: engine.Review, Role: "b", Needed: 3},
@@ -332,7 +332,7 @@ func TestTicketChecks(t *testing.T) {
 }
 
 // A plan that asks for nobody is a mistake, and nothing satisfies it by itself.
-func TestNobodyIsNotEnough(t *testing.T) {
+func TestPlanWithoutPeople(t *testing.T) {
 	for _, r := range []engine.Requirement{
 		review(0), {Kind: engine.StepUp}, {Kind: engine.Ticket}, {Kind: engine.Review, AnyOf: []engine.Group{{Role: "a"}}},
 	} {
@@ -341,7 +341,7 @@ func TestNobodyIsNotEnough(t *testing.T) {
 }
 
 // Whoever approves supplies none of what an answer has to supply.
-func TestAYesIsNoForm(t *testing.T) {
+func TestVoteSuppliesNoAnswer(t *testing.T) {
 	p := plan(engine.Requirement{Kind: engine.Answer, Role: "a", Needed: 1, Form: []byte(`{"type":"object"}`)})
 	try(t, p, []Fact{yes(1, "ada", 1)}, ErrNotEligible)
 	wantStatus(t, try(t, p, []Fact{{Seq: 1, At: start, Kind: Reply, Yes: true, Actor: engine.Actor{Kind: engine.ServiceActor}}}), Approved)

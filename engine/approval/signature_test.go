@@ -58,7 +58,7 @@ func TestOnlySignedVotesCountWhereTheyAreDemanded(t *testing.T) {
 	}
 }
 
-func TestGlassIsBrokenSignedWhereVotesAre(t *testing.T) {
+func TestBreakGlassIsSignedWhereVotesAre(t *testing.T) {
 	glass := by(1, BreakGlass, "eve", 1)
 	glass.Details.Alone = true
 	wantStatus(t, try(t, long(signedReview(1)), []Fact{glass}, ErrNotSigned), Pending)

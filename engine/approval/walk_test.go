@@ -41,9 +41,9 @@ type walk struct {
 	changed bool // somebody's standing has changed since their facts came
 }
 
-// TestWalk takes random walks through approvals the way the gate does — admit,
+// TestRandomWalks takes random walks through approvals the way the gate does — admit,
 // then append — and holds every step against what must always be true.
-func TestWalk(t *testing.T) {
+func TestRandomWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &walk{T: t, world: maps.Clone(people)}
 		w.p = drawPlan(t, rapid.SampledFrom([]time.Time{start, beforeDST}).Draw(t, "opened"))

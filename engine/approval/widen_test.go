@@ -23,10 +23,10 @@ func claiming(p Plan, who ...string) Plan {
 	return p
 }
 
-// TestClaimsNeverEmptyTheRoomUnseen: whoever is excluded by claim, either enough are left,
+// TestClaimsThatLeaveTooFewWiden: whoever is excluded by claim, either enough are left,
 // or what they have emptied is widened, or nobody could have decided anyway. Widening
 // changes nothing else: as many are needed, and nobody gets a say but the people of the role.
-func TestClaimsNeverEmptyTheRoomUnseen(t *testing.T) {
+func TestClaimsThatLeaveTooFewWiden(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawQuorum(t)

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// TestBundleTellsWhatIsGone: what stands for an event that is gone is no entry,
+// TestBundleMarksMissingEvents: what stands for an event that is gone is no entry,
 // and the others are as they are without it.
-func TestBundleTellsWhatIsGone(t *testing.T) {
+func TestBundleMarksMissingEvents(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	records := make([]Record, 3)
 	for i := range records {

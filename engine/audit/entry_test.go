@@ -46,8 +46,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestEveryColumnCounts: whatever is changed of a record changes its leaf.
-func TestEveryColumnCounts(t *testing.T) {
+// TestLeafCoversEveryColumn: whatever is changed of a record changes its leaf.
+func TestLeafCoversEveryColumn(t *testing.T) {
 	changes := map[string]func(*Record){
 		"leaf": func(r *Record) { r.Leaf++ }, "id": func(r *Record) { r.ID = strings.Replace(r.ID, "0", "1", 1) },
 		"time": func(r *Record) { r.At = r.At.Add(time.Microsecond) }, "type": func(r *Record) { r.Type = "answer" },

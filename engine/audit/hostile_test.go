@@ -41,8 +41,8 @@ func TestAsksForTooMuch(t *testing.T) {
 	}
 }
 
-// TestMostThatIsAsked: the most that any approval can ask for is computed again.
-func TestMostThatIsAsked(t *testing.T) {
+// TestLargestPlanIsReplayed: the most that any approval can ask for is computed again.
+func TestLargestPlanIsReplayed(t *testing.T) {
 	w := newWorld(t, 5)
 	w.people["usr_one"] = approval.Voter{Identity: "one@example.com", Roles: []string{"reviewer"}, Active: true}
 	a := w.ask("pay", time.Hour, approval.Terms{}, slices.Repeat([]engine.Requirement{review("reviewer", approval.MaxNeeded)}, approval.MaxNeeded)...)
@@ -55,9 +55,9 @@ func TestMostThatIsAsked(t *testing.T) {
 	}
 }
 
-// TestCallsNobodyReports: whoever replays keeps little of a call that has run and of
+// TestUnreportedCallsTakeLittleMemory: whoever replays keeps little of a call that has run and of
 // which nobody says what became of it.
-func TestCallsNobodyReports(t *testing.T) {
+func TestUnreportedCallsTakeLittleMemory(t *testing.T) {
 	r := &Replay{}
 	inUse := func() int64 {
 		var m runtime.MemStats
@@ -99,9 +99,9 @@ func TestCallsNobodyReports(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// TestEndless: lines that go on and on cost nothing once they are more than the
+// TestLinesBeyondTheCheckpoint: lines that go on and on cost nothing once they are more than the
 // checkpoint has events.
-func TestEndless(t *testing.T) {
+func TestLinesBeyondTheCheckpoint(t *testing.T) {
 	w := newWorld(t, 6)
 	w.live(3)
 	l := newLog(t, "log.example.com", w.events)

@@ -33,8 +33,8 @@ func TestProverProvesTheSame(t *testing.T) {
 	}
 }
 
-// TestProverBelievesNoTile: tiles that are not the tree's prove nothing.
-func TestProverBelievesNoTile(t *testing.T) {
+// TestProverChecksTiles: tiles that are not the tree's prove nothing.
+func TestProverChecksTiles(t *testing.T) {
 	const size = 600
 	var g *grown
 	grow(t, size, func(last *grown, _ *plain) { g = last })

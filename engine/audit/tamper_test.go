@@ -220,8 +220,8 @@ func TestEveryFieldOfParts(t *testing.T) {
 	}
 }
 
-// TestEveryByte: a flipped bit anywhere is found.
-func TestEveryByte(t *testing.T) {
+// TestFlippedBitsAreFound: a flipped bit anywhere is found.
+func TestFlippedBitsAreFound(t *testing.T) {
 	w := newWorld(t, 9)
 	w.approved()
 	w.edited()

@@ -246,7 +246,7 @@ func TestSkippedDay(t *testing.T) {
 
 // The emptiest calendar that Check allows: one minute a week, a thousand of
 // which are holidays.
-func TestEmptiest(t *testing.T) {
+func TestEmptiestCalendar(t *testing.T) {
 	monday := at(t, "2026-01-05T00:00:00Z")
 	c := calendar.Calendar{TimeZone: "UTC", Hours: map[string][]string{"mon": {"23:59-24:00"}}}
 	for i := range calendar.MaxHolidays {

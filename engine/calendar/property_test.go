@@ -83,9 +83,9 @@ func reads(c calendar.Calendar, zone *time.Location, at time.Time) bool {
 	return false
 }
 
-// TestAgainstMinutes holds everything against counting minute by minute. All
+// TestAgreesWithCountingMinutes holds everything against counting minute by minute. All
 // spans and all zones of our time begin with whole minutes.
-func TestAgainstMinutes(t *testing.T) {
+func TestAgreesWithCountingMinutes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := draw(t)
 		w := compile(t, c)
@@ -125,9 +125,9 @@ func TestAgainstMinutes(t *testing.T) {
 	})
 }
 
-// TestLaws keeps within the century that a search goes: a minute a week, which is
+// TestCalendarProperties keeps within the century that a search goes: a minute a week, which is
 // the least that draw makes, is 87 hours in a century.
-func TestLaws(t *testing.T) {
+func TestCalendarProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := compile(t, draw(t))
 		from := moment(t, "from", 1)

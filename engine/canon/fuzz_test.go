@@ -134,7 +134,7 @@ func plain(v canon.Value) any {
 
 // A document's spelling (white space, order of members, escapes) never shows
 // in its canonical form and digest, and its content always does.
-func TestSpellingNeverShows(t *testing.T) {
+func TestDigestIgnoresSpelling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := values(3).Draw(t, "value")
 		var one, two strings.Builder

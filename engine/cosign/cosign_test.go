@@ -106,7 +106,7 @@ func TestSignedBytes(t *testing.T) {
 }
 
 // A key and a cosignature that others have published.
-func TestOthers(t *testing.T) {
+func TestPublishedVectors(t *testing.T) {
 	v, err := NewVerifier("remora.n621.de+da77ade7+BOvN63jn/bLvkieywe8R6UYAtVtNbZpXh34x7onlmtw2")
 	if err != nil || v.Name() != "remora.n621.de" || v.KeyHash() != 0xda77ade7 {
 		t.Errorf("got %+v, %v", v, err)

@@ -289,7 +289,7 @@ func TestCompileTakes(t *testing.T) {
 	}
 }
 
-func TestOnly(t *testing.T) {
+func TestFormOfSomeFields(t *testing.T) {
 	full := compile(t, payment)
 	f, err := full.Only("note", "address.geo.lat")
 	if err != nil {
@@ -321,7 +321,7 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-func TestAgain(t *testing.T) {
+func TestFormWithMistakes(t *testing.T) {
 	f := compile(t, payment)
 	values := map[string][]string{"to": {"A"}, "amount": {"x"}, "address.geo.lat": {"y"}}
 	_, problems := f.Read(values, canon.Null())
@@ -345,7 +345,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-func TestGuess(t *testing.T) {
+func TestInferredForm(t *testing.T) {
 	current := parse(t, `{"s":"x","l":"a\nb","n":1.5,"b":true,"z":null,"a":[1],"o":{"p":{"q":{"r":1}}},"e":{},"":3,"o2":{"":1}}`)
 	f := form.Infer(current)
 	want := `s text =x|l long_text =a` + "\n" + `b|n number =1.5|b boolean =true|z json =null|a json =[1]|o.p.q json ={"r":1}|e json ={}|o2 json ={"":1}`

@@ -216,7 +216,7 @@ func TestBytesAreBase64URL(t *testing.T) {
 	}
 }
 
-func TestUnknownIsTold(t *testing.T) {
+func TestUnknownPasskey(t *testing.T) {
 	a, challenge := passkeytest.New(t, host), sha256.Sum256(nil)
 	var keys passkey.Keys
 	if err := keys.Verify("usr_1", challenge, a.Assert(challenge[:])); !errors.Is(err, passkey.ErrUnknown) {

@@ -37,9 +37,9 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestPaddedHeads: Codex takes a head with blanks around it, so what it deletes by one is
+// TestPatchHeadsWithBlanks: Codex takes a head with blanks around it, so what it deletes by one is
 // named, and such a patch is never said to be read as a whole.
-func TestPaddedHeads(t *testing.T) {
+func TestPatchHeadsWithBlanks(t *testing.T) {
 	for _, text := range []string{
 		"*** Begin Patch\n*** Add File: a.txt\n+hello\n *** Delete File: important.go\n*** End Patch\n",
 		"*** Begin Patch\n*** Add File: a.txt\n+hello\n\t*** Delete File: important.go\n*** End Patch\n",

@@ -185,7 +185,7 @@ func TestChangeRolesAndName(t *testing.T) {
 
 // Whoever administers does not do it to themselves, and has to be an administrator at
 // the moment of the change.
-func TestNobodyRaisesThemselves(t *testing.T) {
+func TestNobodyChangesTheirOwnAccount(t *testing.T) {
 	o := newHarness(t)
 	ctx := t.Context()
 	ada := o.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer"}})

@@ -61,7 +61,7 @@ func (in *installation) floorIs(conn querier, path string) {
 }
 
 // Three processes at once, each killed again and again wherever it is.
-func TestKilledWhereverTheyAre(t *testing.T) {
+func TestSequencersKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	in := install(t)
 	conn := connect(t, in.owner)

@@ -136,7 +136,7 @@ func TestOldCheckpoints(t *testing.T) {
 
 // An event has its place within a second: alone, under load, and when somebody
 // else has taken over from one that ended well.
-func TestWithinASecond(t *testing.T) {
+func TestPlaceWithinASecond(t *testing.T) {
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
 	latency := func(from int64) (n int, p50, p99 float64) {

@@ -149,7 +149,7 @@ func (in *installation) finish(conn querier, stop func() int64) {
 
 // In process: a sequencer that ends at a step, or whose connection is cut there,
 // leaves a log with which another one goes on.
-func TestEndAtEveryStep(t *testing.T) {
+func TestSequencerEndsAtEveryStep(t *testing.T) {
 	t.Parallel()
 	in := install(t)
 	conn := connect(t, in.owner)

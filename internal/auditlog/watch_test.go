@@ -196,7 +196,7 @@ func (in *installation) rewrite(conn execer, leaf int64, key audit.Key, keep fun
 
 // A log that was cut or rewritten is refused by whoever has a floor: before it
 // sequences, and without the key.
-func TestFloorFindsOut(t *testing.T) {
+func TestFloorRefusesARewrittenLog(t *testing.T) {
 	t.Parallel()
 	other := func(t *testing.T) audit.Key {
 		in := install(t)

@@ -29,8 +29,8 @@ func databases(t *testing.T) (main, visibility *pgx.ConnConfig) {
 	return main, visibility
 }
 
-// TestGivingUp takes a port away between choosing and using it, upon which the server would have the process exit.
-func TestGivingUp(t *testing.T) {
+// TestPortTakenDuringStart takes a port away between choosing and using it, upon which the server would have the process exit.
+func TestPortTakenDuringStart(t *testing.T) {
 	main, visibility := databases(t)
 	stores := []store{
 		{database: main.Database, schema: mainSchema, version: mainVersion, conns: mainConns},
@@ -61,8 +61,8 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// TestOtherPorts takes one port of each attempt to start but the last, and then of that one too.
-func TestOtherPorts(t *testing.T) {
+// TestPortTakenAtEachAttempt takes one port of each attempt to start but the last, and then of that one too.
+func TestPortTakenAtEachAttempt(t *testing.T) {
 	main, visibility := databases(t)
 	cfg := Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: main.Database, VisibilityDatabase: visibility.Database, Namespace: "holdpoint"}
 	for thefts, want := range map[int]string{maxAttempts - 1: "", maxAttempts: "address already in use"} {

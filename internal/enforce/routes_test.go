@@ -43,9 +43,9 @@ func TestLoadNamesMistakes(t *testing.T) {
 	}
 }
 
-// TestPageIsTrue: the routes of docs/enforce.md are read, and the request that it names is the
+// TestDocumentedRoutesWork: the routes of docs/enforce.md are read, and the request that it names is the
 // call that it names.
-func TestPageIsTrue(t *testing.T) {
+func TestDocumentedRoutesWork(t *testing.T) {
 	page, err := os.ReadFile("../../docs/enforce.md")
 	if err != nil {
 		t.Fatal(err)

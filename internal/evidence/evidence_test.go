@@ -393,9 +393,9 @@ func TestChangedRecord(t *testing.T) {
 	}
 }
 
-// TestWrittenLater: what people write after the decision is bound to its event, and
+// TestTextsWrittenAfterTheDecision: what people write after the decision is bound to its event, and
 // is told for what it is when it was changed or erased.
-func TestWrittenLater(t *testing.T) {
+func TestTextsWrittenAfterTheDecision(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()
 	fay := h.people["cleo"]

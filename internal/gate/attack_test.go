@@ -55,7 +55,7 @@ func TestAnAnswerIsAboutWhatTheUserSaw(t *testing.T) {
 
 // A yes that became void because somebody had no say any more does not come back with
 // their say, and whoever has got one since may say yes once.
-func TestAVoidYesDoesNotComeBack(t *testing.T) {
+func TestVoidVoteStaysVoid(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 2))
 	h.join("temp", "other")
 	h.delegate("ada", "temp")
@@ -114,7 +114,7 @@ func TestEnabledAgainVotesAnew(t *testing.T) {
 
 // A question stops the clock while it is open, and not for what it might have
 // stayed open when the call is edited meanwhile.
-func TestAnEditWinsNoTime(t *testing.T) {
+func TestEditGivesUnusedPauseBack(t *testing.T) {
 	r := routing(time.Hour, 1)
 	r.Default.PauseFor = engine.Duration(24 * time.Hour)
 	h := newHarness(t, r)
@@ -180,7 +180,7 @@ func TestAPasswordIsNoProofBesideASecondFactor(t *testing.T) {
 }
 
 // What was sent with a no is not looked at, and not kept.
-func TestANoKeepsNoNames(t *testing.T) {
+func TestDeniedAnswerKeepsNoNames(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(asked)
 	values := parse(t, `{"canary name":"canary-value","`+strings.Repeat("x", 5000)+`":1}`)
@@ -206,7 +206,7 @@ func TestANoKeepsNoNames(t *testing.T) {
 }
 
 // What a person has said of a broken glass stays said, whatever the programs write.
-func TestAfterwardsIsSaidOnce(t *testing.T) {
+func TestBreakGlassReviewIsSaidOnce(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	h.give("ben", approval.BreakGlassRole)
@@ -230,7 +230,7 @@ func TestAfterwardsIsSaidOnce(t *testing.T) {
 }
 
 // What a runtime has said for one of its users keeps nobody else from the call.
-func TestARuntimesNoIsNotRemembered(t *testing.T) {
+func TestRuntimesDenialIsNotRemembered(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(asked)
@@ -311,7 +311,7 @@ func TestUnfitTextsAreRefused(t *testing.T) {
 func second(_ approval.Approval, err error) error { return err }
 
 // However much is said of a call, it can be decided, and no more is taken.
-func TestTalkHasAnEnd(t *testing.T) {
+func TestFactsAreBounded(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(deferred)

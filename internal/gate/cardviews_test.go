@@ -88,7 +88,7 @@ func TestShownIsOnRecordOncePerPersonAndCard(t *testing.T) {
 	}
 }
 
-func TestACardOfAFormerEditionIsNoneOfThisOne(t *testing.T) {
+func TestCardOfAFormerEdition(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	a := h.open(deferred)
 	if _, err := h.shows("ada", a, "before"); err != nil {

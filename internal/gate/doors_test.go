@@ -173,7 +173,7 @@ func ofPolicy(d engine.Decision) []engine.Finding {
 
 // Whatever the policy and the registry are: no claim, and no door, makes the
 // answer to a call looser than it is without them.
-func TestNoDoorIsLooser(t *testing.T) {
+func TestClaimsAndDoorsLoosenNothing(t *testing.T) {
 	now := time.Now()
 	rapid.Check(t, func(r *rapid.T) {
 		judge, err := gate.NewJudge(anyRules(r))

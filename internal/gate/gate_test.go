@@ -361,7 +361,7 @@ func TestAnswersAreTheRuntimesAlone(t *testing.T) {
 	}
 }
 
-func TestCapIsTheCredentials(t *testing.T) {
+func TestKeyCapsClaimedState(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	claims := `{"tool_name":"send_email","tool_category":"write","authorization_state":"confirmed","evidence_refs":["x:1"],"risk_domain":"customer_support","proposed_arguments":{"to":"a"},"recommended_route":"accept"}`
 	for p, want := range map[*access.Principal]engine.Route{&h.agent: engine.Ask, &h.runtime: engine.Accept} {

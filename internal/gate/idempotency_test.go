@@ -93,7 +93,7 @@ func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAForgottenKeyIsNew(t *testing.T) {
+func TestDroppedKeyIsNew(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	ids := map[string]bool{}

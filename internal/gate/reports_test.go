@@ -109,9 +109,9 @@ func same(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// TestAccessThenAndNow walks through a day of changes and asks at every step,
+// TestAccessReportOfThePast walks through a day of changes and asks at every step,
 // and afterwards again, who could approve what at each of them.
-func TestAccessThenAndNow(t *testing.T) {
+func TestAccessReportOfThePast(t *testing.T) {
 	ctx := context.Background()
 	r := routing(time.Hour, 2)
 	r.Default.Role, r.Default.Escalation = "finance", []engine.Escalation{{After: engine.Duration(time.Minute), Role: "on-call/payments"}}
@@ -283,7 +283,7 @@ func TestAccessGaps(t *testing.T) {
 	}
 }
 
-func TestAccessRulesKeysAndSilence(t *testing.T) {
+func TestAccessReportOfKeysAndRules(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t, routing(time.Hour, 1))
 	h.give("dina", approval.BreakGlassRole)

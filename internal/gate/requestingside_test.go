@@ -177,7 +177,7 @@ func TestSubjectsAreReadAsLists(t *testing.T) {
 
 // Who edits is excluded by that, and no more by the claim alone; a claim that came with
 // the call stays one.
-func TestAnEditKeepsClaimsClaims(t *testing.T) {
+func TestEditKeepsExclusionsByClaim(t *testing.T) {
 	h := newHarness(t, widening(1))
 	a := h.open(onBehalfOf(h.people["ada"].Email))
 	edited, err := h.edit("ben", a, `{"amount":7}`)

@@ -185,9 +185,9 @@ func TestWhatCannotBeReadHasACard(t *testing.T) {
 	}
 }
 
-// TestTheLastCallLikeIt: the last approved one of the same agent and tool that can be
+// TestLastSimilarCall: the last approved one of the same agent and tool that can be
 // read, by who may read it, without what looks like a secret.
-func TestTheLastCallLikeIt(t *testing.T) {
+func TestLastSimilarCall(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	decided := func(doc string, yes bool) approval.Approval {
 		a := h.open(doc)

@@ -453,7 +453,7 @@ func TestSignedVoteIsItsOwnProof(t *testing.T) {
 }
 
 // Breaking the glass of what takes signed votes is signed as well.
-func TestGlassIsBrokenSigned(t *testing.T) {
+func TestBreakGlassIsSigned(t *testing.T) {
 	h := newHarness(t, signing(1))
 	h.join("eve", approval.BreakGlassRole)
 	a := h.open(deferred)

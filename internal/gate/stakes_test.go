@@ -129,7 +129,7 @@ func TestFirstTimeAndAlike(t *testing.T) {
 
 // A card and a row say that the very same call was approved before, and what became of it,
 // and what it is compared with is that call. A denied one, and another agent's, are not meant.
-func TestTheVerySameCall(t *testing.T) {
+func TestSameCallBefore(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
 	ended := func(yes bool, doc string) approval.Approval {
 		t.Helper()

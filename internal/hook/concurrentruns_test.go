@@ -8,7 +8,7 @@ import (
 )
 
 // However many runs there are for one try, one at a time is busy with it.
-func TestOneRunIsBusyWithATry(t *testing.T) {
+func TestOneRunAtATimeForATry(t *testing.T) {
 	t.Parallel()
 	s := &session{dir: t.TempDir()}
 	var busy, most atomic.Int32

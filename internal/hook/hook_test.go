@@ -18,7 +18,7 @@ import (
 var ask = Call{Session: "s", ID: "t1", Tool: "Bash", Arguments: json.RawMessage(`{"command":"make"}`)}
 
 // A call runs when the answer says so in every place in which it can, and has one reading.
-func TestWhatIsNoPermission(t *testing.T) {
+func TestAnswersThatPermitNothing(t *testing.T) {
 	const good = `{"allowed":true,"decision":{"outcome":"ALLOW"}}`
 	for name, answer := range map[string]struct {
 		status int
@@ -171,7 +171,7 @@ func TestTwoHooksForOneTry(t *testing.T) {
 }
 
 // A user's own hook whose name begins as ours does is not ours.
-func TestOursByItsWords(t *testing.T) {
+func TestOwnHookIsRecognized(t *testing.T) {
 	for command, want := range map[string]bool{
 		"holdpoint hook cursor": true, "'/opt/holdpoint' hook cursor --url http://x": true, "my hook cursor-lint.sh": false, "holdpoint hook": false,
 	} {

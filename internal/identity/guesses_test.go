@@ -57,7 +57,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 
 // However many addresses are remembered, somebody else gets in; and who was wrong too
 // often is remembered all the same.
-func TestFullTableKeepsNobodyOut(t *testing.T) {
+func TestFullGuessTable(t *testing.T) {
 	sc := newScene(t)
 	ctx := context.Background()
 	p := sc.person("Ada")
@@ -143,7 +143,7 @@ func TestGuessesFromEverywhereAreBounded(t *testing.T) {
 
 // Strangers who wait for their turn keep nobody from theirs who is known, and there are
 // only so many.
-func TestStrangersWaitTogether(t *testing.T) {
+func TestStrangersShareOneQueue(t *testing.T) {
 	sc := newScene(t)
 	ctx := context.Background()
 	in := NewSignIn(sc.f)

@@ -184,7 +184,7 @@ func TestPasskeyThatTheLogDoesNotKnow(t *testing.T) {
 }
 
 // Only a reset takes the passkeys of who has lost them all, and it is in the log.
-func TestResetBeginsAnew(t *testing.T) {
+func TestResetTakesAllPasskeys(t *testing.T) {
 	sc := newScene(t)
 	p := sc.person("Ada")
 	enrolled(t, sc.f, p)

@@ -107,7 +107,7 @@ func TestServerAtAnAddress(t *testing.T) {
 }
 
 // Nobody is at the address: the call never left.
-func TestNobodyAtTheAddress(t *testing.T) {
+func TestServerNotThere(t *testing.T) {
 	conn, err := Remote(t.Context(), "http://127.0.0.1:1", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 )
 
 // What is accepted runs, what is refused does not, and all else passes.
-func TestAcceptedRunsRefusedDoesNot(t *testing.T) {
+func TestAcceptedCallsRunRefusedDoNot(t *testing.T) {
 	w := newHarness(t).start(nil)
 	if tools := w.tools(); len(tools) != 1 || tools[0].Name != "pay" || tools[0].Description != "Pays." {
 		t.Errorf("the tools are %+v", tools)
@@ -231,7 +231,7 @@ func TestRedeemingInDoubt(t *testing.T) {
 }
 
 // A call that was begun and never accounted for is not run again, by whoever asks.
-func TestBegunIsNotRunAgain(t *testing.T) {
+func TestStartedCallIsNotRunAgain(t *testing.T) {
 	for _, execution := range []string{"redeemed", "unknown", "something new"} {
 		w := newHarness(t)
 		w.fake.outcome = "REQUIRE_APPROVAL"

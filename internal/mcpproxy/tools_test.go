@@ -184,7 +184,7 @@ const onePay = `{"tools":[{"name":"pay","inputSchema":{"type":"object"}}]}`
 
 // What neither end may do: the server answers before it is asked, the host calls
 // without a request, by another method, with two readings, or twice under one id.
-func TestTricks(t *testing.T) {
+func TestProtocolViolations(t *testing.T) {
 	o, host, server := raw(t)
 	o.outcome = "REQUIRE_APPROVAL"
 	send(t, host, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{}}}`)

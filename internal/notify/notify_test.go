@@ -219,7 +219,7 @@ func TestWhatIsNeverTakenIsADeadLetter(t *testing.T) {
 	}
 }
 
-func TestGoneSwitchesTheEndpointOff(t *testing.T) {
+func TestStatusGoneSwitchesTheEndpointOff(t *testing.T) {
 	h := newHarness(t, hour)
 	r := newReceiver(t)
 	id, _ := h.add(webhook(r, notify.Settings{}))
@@ -244,7 +244,7 @@ func TestGoneSwitchesTheEndpointOff(t *testing.T) {
 	}
 }
 
-func TestToldIsOfOneMoment(t *testing.T) {
+func TestOverviewIsOfOneMoment(t *testing.T) {
 	h := newHarness(t, hour)
 	r := newReceiver(t)
 	id, _ := h.add(webhook(r, notify.Settings{}))
@@ -386,7 +386,7 @@ func TestDigestIsMadeOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsUrgentIsNotGathered(t *testing.T) {
+func TestUrgentIsNotBundled(t *testing.T) {
 	rule := hour
 	rule.ExpiresIn = engine.Duration(5 * time.Minute)
 	h := newHarness(t, rule)
@@ -467,7 +467,7 @@ func TestPrivateAddressesAreNotAsked(t *testing.T) {
 	}
 }
 
-func TestWhoWantsWhat(t *testing.T) {
+func TestEndpointFilters(t *testing.T) {
 	h := newHarness(t, hour)
 	want := map[string]bool{}
 	for name, tc := range map[string]struct {

@@ -212,7 +212,7 @@ func TestForgedSubscription(t *testing.T) {
 	}
 }
 
-func TestBrowsersAreTheirPersons(t *testing.T) {
+func TestBrowsersBelongToTheirPerson(t *testing.T) {
 	ctx := t.Context()
 	h := newHarness(t, hour)
 	if key, err := h.Push.PublicKey(ctx); err != nil || key != "" {

@@ -125,8 +125,8 @@ func TestLogInOrder(t *testing.T) {
 	}
 }
 
-// TestLies: a log that is not in order is named, and where it is not.
-func TestLies(t *testing.T) {
+// TestBrokenLogsAreNamed: a log that is not in order is named, and where it is not.
+func TestBrokenLogsAreNamed(t *testing.T) {
 	const n = 300
 	tile0, tile1 := audit.Resource{N: 0, Width: 256}.Path(), audit.Resource{N: 1, Width: 44}.Path()
 	bundle0, bundle1 := audit.Resource{Entries: true, N: 0, Width: 256}.Path(), audit.Resource{Entries: true, N: 1, Width: 44}.Path()

@@ -360,7 +360,7 @@ func TestNoProxy(t *testing.T) {
 
 // No way to fail says more than the host and a reason in our own words, even if
 // the other side sends back what it was sent.
-func TestErrorsSayNothing(t *testing.T) {
+func TestErrorsQuoteNoAnswer(t *testing.T) {
 	echo := func(text string) string {
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {

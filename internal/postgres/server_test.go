@@ -377,8 +377,8 @@ func TestForeignDataIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestObstacles starts over things that earlier runs and other programs leave in the way.
-func TestObstacles(t *testing.T) {
+// TestStartsOverLeftovers starts over things that earlier runs and other programs leave in the way.
+func TestStartsOverLeftovers(t *testing.T) {
 	dir := open(t)
 	s := begin(t, dir)
 	port := s.port

@@ -60,7 +60,7 @@ func TestShownIsApproved(t *testing.T) {
 }
 
 // A temporary table of a guard's name is not what the guards look at.
-func TestGuardsLookInPublic(t *testing.T) {
+func TestGuardsIgnoreTemporaryTables(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, store.EndpointsChange)
 	h.db.Exec(`DO $$ BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO PUBLIC', current_database()); END $$`)

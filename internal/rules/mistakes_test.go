@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestOnceEach(t *testing.T) {
+func TestRepeatedMistakesAreJoined(t *testing.T) {
 	const bad = `outcome "ALOW" is no outcome (use one of ALLOW, DENY)`
 	lines := []string{`p.yaml:7:14: rule "a \"b\": c": ` + bad, `p.yaml:9:3: a mistake of its own`}
 	for _, n := range []string{"20", "30", "40", "50", "60", "70"} {

@@ -178,7 +178,7 @@ func TestChangedWhileStarting(t *testing.T) {
 
 // A process that has yet to hear of an approval's rules, or of its agent, knows that
 // it has.
-func TestBehind(t *testing.T) {
+func TestKeeperKnowsItIsBehind(t *testing.T) {
 	p := newPlace(t)
 	ctx := t.Context()
 	p.db.Exec(`INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`)

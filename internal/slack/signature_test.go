@@ -33,7 +33,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-func TestPlausible(t *testing.T) {
+func TestMalformedSignatures(t *testing.T) {
 	good := Request{Timestamp: "1531420618", Signature: Sign("x", "1531420618", nil)}
 	if at, ok := plausible(good); !ok || at.Unix() != 1531420618 {
 		t.Errorf("%v, %v", at, ok)

@@ -313,7 +313,7 @@ func TestRequests(t *testing.T) {
 }
 
 // An answer goes to Slack's own server alone, wherever a request wants it.
-func TestAnswersGoBack(t *testing.T) {
+func TestAnswersGoToSlackAlone(t *testing.T) {
 	h := newHarness(t)
 	elsewhere := newWorkspace(t)
 	_, m := h.open("small", plain)

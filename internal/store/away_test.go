@@ -12,7 +12,7 @@ import (
 )
 
 // Only what ends by itself is waited for.
-func TestAway(t *testing.T) {
+func TestOutagesThatEnd(t *testing.T) {
 	for _, of := range []struct {
 		err  error
 		want bool

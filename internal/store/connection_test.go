@@ -47,7 +47,7 @@ func TestCauseOfNoConnection(t *testing.T) {
 
 // However the database is set: what is answered is on its disk, and it does not keep
 // the locks of a program that was cut off.
-func TestConnectionsAskForWhatIsPromised(t *testing.T) {
+func TestConnectionSettings(t *testing.T) {
 	ctx := context.Background()
 	url, sealer := migrated(t), newSealer(t)
 	conn := connect(t, url)

@@ -145,9 +145,9 @@ func TestOnlyAnErasureErases(t *testing.T) {
 	}
 }
 
-// TestHoldBeatsErasure: whichever of a hold and an erasure comes first is seen by
+// TestHoldAndErasureAtOnce: whichever of a hold and an erasure comes first is seen by
 // the other; no erasure commits after a hold that it did not see.
-func TestHoldBeatsErasure(t *testing.T) {
+func TestHoldAndErasureAtOnce(t *testing.T) {
 	a := newArchive(t, "0")
 	placing := func() (*pgx.Conn, pgx.Tx) {
 		conn, err := pgx.Connect(t.Context(), a.url)

@@ -71,10 +71,10 @@ func searchable(t *testing.T, events int) (*Store, []entry) {
 	return s, list
 }
 
-// TestSearchFindsWhatThereIs: whatever the filter, the direction, the place to
+// TestSearchAgreesWithAFullScan: whatever the filter, the direction, the place to
 // begin and the budget, the pages of a search together are what a look at every
 // row finds, in order, each once.
-func TestSearchFindsWhatThereIs(t *testing.T) {
+func TestSearchAgreesWithAFullScan(t *testing.T) {
 	s, log := searchable(t, 30_000)
 	ctx := context.Background()
 	pick := func(of func(entry) string) *rapid.Generator[string] {
@@ -153,9 +153,9 @@ func TestSearchFindsWhatThereIs(t *testing.T) {
 	})
 }
 
-// TestFiledIsAsTheIndexHasIt: page by page, exports get what a look at every row
+// TestExportAgreesWithAFullScan: page by page, exports get what a look at every row
 // finds, with what it is filed under.
-func TestFiledIsAsTheIndexHasIt(t *testing.T) {
+func TestExportAgreesWithAFullScan(t *testing.T) {
 	s, log := searchable(t, 30_000)
 	ctx := context.Background()
 	late, often := log[29_000].at, log[100]
@@ -230,9 +230,9 @@ func TestSpansOfTheLog(t *testing.T) {
 	}
 }
 
-// TestLogTakesWhatIsTooLongToSearchFor: whoever may append events cannot stop the
+// TestLongNamesDoNotStopTheLog: whoever may append events cannot stop the
 // log by names that no index holds.
-func TestLogTakesWhatIsTooLongToSearchFor(t *testing.T) {
+func TestLongNamesDoNotStopTheLog(t *testing.T) {
 	_, owner := open(t)
 	ctx := context.Background()
 	conn := connect(t, owner)

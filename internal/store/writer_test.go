@@ -84,7 +84,7 @@ func TestCallersShareTheNextCommit(t *testing.T) {
 
 // Who makes a commit waits for it no longer than any other caller, whatever becomes of it; and
 // who has little time leaves it to the writer.
-func TestWhoCommitsWaitsNoLonger(t *testing.T) {
+func TestCommitterWaitsNoLonger(t *testing.T) {
 	s, owner := open(t)
 	release := held(t, owner)
 	defer release()

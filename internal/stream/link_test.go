@@ -131,7 +131,7 @@ func TestWhatCountsAsTaken(t *testing.T) {
 	}
 }
 
-func TestWhoIsTalkedTo(t *testing.T) {
+func TestReceiverIsAuthenticated(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	var heard atomic.Int64
 	config := a.server(t)

@@ -162,8 +162,8 @@ func (w *watching) Write(p []byte) (int, error) {
 
 func (w *watching) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// TestPersistedFirst: when the cosignature leaves, it is in the file.
-func TestPersistedFirst(t *testing.T) {
+// TestCosignatureIsWrittenFirst: when the cosignature leaves, it is in the file.
+func TestCosignatureIsWrittenFirst(t *testing.T) {
 	b := newBench(t)
 	tr := (&tree{}).grow(3, "leaf")
 	rw := &watching{ResponseRecorder: httptest.NewRecorder(), path: b.config.State}
@@ -253,9 +253,9 @@ func TestStateRefused(t *testing.T) {
 	}
 }
 
-// TestWalk submits at random, from honest logs, forked ones and strangers, with
+// TestRandomSubmissions submits at random, from honest logs, forked ones and strangers, with
 // restarts between. Whatever happens, what has been cosigned is one growing log.
-func TestWalk(t *testing.T) {
+func TestRandomSubmissions(t *testing.T) {
 	root, walk := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
 		walk++

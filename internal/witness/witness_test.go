@@ -21,8 +21,8 @@ import (
 	"holdpoint/engine/cosign"
 )
 
-// TestGrows walks through a log's life.
-func TestGrows(t *testing.T) {
+// TestWitnessedLogGrows walks through a log's life.
+func TestWitnessedLogGrows(t *testing.T) {
 	b := newBench(t)
 	tr := (&tree{}).grow(100, "leaf")
 	sizes := []int64{0, 0, 1, 2, 3, 3, 7, 8, 64, 65, 100, 100}

@@ -48,7 +48,7 @@ func BenchmarkFlood(b *testing.B) {
 		measure() // whatever is slow the first time
 		alone50, alone := measure()
 		before := memory(b, m.PID)
-		flood := exec.Command("nice", "-n", "19", os.Args[0], "-test.run=^TestFloodOf$")
+		flood := exec.Command("nice", "-n", "19", os.Args[0], "-test.run=^TestFloodProcess$")
 		flood.Env = append(os.Environ(), "HOLDPOINT_FLOOD="+m.URL, "HOLDPOINT_FLOOD_KEY="+m.AgentKey)
 		var output bytes.Buffer
 		flood.Stdout, flood.Stderr = &output, os.Stderr
@@ -76,9 +76,9 @@ func BenchmarkFlood(b *testing.B) {
 	}
 }
 
-// TestFloodOf is the flood, in a process of its own that leaves the processors to
+// TestFloodProcess is the flood, in a process of its own that leaves the processors to
 // whom it floods: elsewhere it would have its own.
-func TestFloodOf(t *testing.T) {
+func TestFloodProcess(t *testing.T) {
 	m := machine{URL: os.Getenv("HOLDPOINT_FLOOD"), AgentKey: os.Getenv("HOLDPOINT_FLOOD_KEY")}
 	if m.URL == "" {
 		t.Skip("a process of BenchmarkFlood")

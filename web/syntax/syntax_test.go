@@ -57,7 +57,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-func TestOthers(t *testing.T) {
+func TestOtherLanguages(t *testing.T) {
 	for what, c := range map[string]struct {
 		list []Token
 		want string
@@ -76,7 +76,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-func TestGuess(t *testing.T) {
+func TestDetectedLanguage(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		want       Kind

@@ -84,7 +84,7 @@ func TestAPageIsBounded(t *testing.T) {
 	}
 }
 
-func TestTheRestIsWrittenInEscapes(t *testing.T) {
+func TestLongTextsEndInEscapes(t *testing.T) {
 	text := strings.Repeat("aɡ", maxNamed) + "b" + "ɡ\U0001d41a\x01 \"\\\n"
 	spans := MarkDeceptive(text)
 	last := spans[len(spans)-1]

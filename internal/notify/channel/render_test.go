@@ -180,10 +180,10 @@ func clean(t *testing.T, what, text string) {
 	}
 }
 
-// TestHostile renders hostile texts in every field, alone and in digests, and
+// TestHostileTexts renders hostile texts in every field, alone and in digests, and
 // holds the result against what may be in it: the same structure as with harmless
 // text, and nothing that is interpreted.
-func TestHostile(t *testing.T) {
+func TestHostileTexts(t *testing.T) {
 	for name, text := range hostile {
 		for form, n := range map[string]Notification{"notice": all(text), "digest": digestOf(all(text), 60)} {
 			t.Run(name+"/"+form, func(t *testing.T) {

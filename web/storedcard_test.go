@@ -10,9 +10,9 @@ import (
 	"holdpoint/internal/gate"
 )
 
-// TestWhatIsKeptIsWhatIsOnThePage: the card that goes on record is a part of the
+// TestStoredCardIsPartOfThePage: the card that goes on record is a part of the
 // page, byte for byte, and nothing in it belongs to the reader or the moment.
-func TestWhatIsKeptIsWhatIsOnThePage(t *testing.T) {
+func TestStoredCardIsPartOfThePage(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	hostile := `{"memo":"</div><script>alert(1)</script> ` + "\u202e" + `[x](javascript:alert(2))"}`
 	card := c.m.add("apr_1", "pay</div>", hostile, func(c *gate.Card) { c.Salt = strings.Repeat("5a", 32) })
