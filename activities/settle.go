@@ -24,7 +24,7 @@ func (s Settle) Settle(ctx context.Context, in workflows.SettleInput) (workflows
 	found, err := s.Settler.Settle(ctx, in.ApprovalID)
 	result := workflows.SettleResult(found)
 	if !found.Over {
-		result.WakeIn += afterwards(in.ApprovalID)
+		result.WakeIn += timerDelay(in.ApprovalID)
 	}
 	if in.Version < 2 {
 		result.CheckTicket, result.Ticket = false, 0 // its workflow would not ask
@@ -41,8 +41,8 @@ const (
 	timerSpread = 5 * time.Minute
 )
 
-// afterwards is by how much an approval's timer comes later, each time the same.
-func afterwards(approvalID string) time.Duration {
+// timerDelay is how much later an approval's timer comes, each time the same.
+func timerDelay(approvalID string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(approvalID)) // a hash takes everything
 	return timerAfter + timerSpread*time.Duration(h.Sum32()>>16)>>16

@@ -17,7 +17,7 @@ import (
 // Inbox's are.
 type CallSessions interface {
 	// Session lists the calls of a session that the person may see, those that wait
-	// firstOf, and whether more were left out. look is as for Card.
+	// first, and whether more were left out. look is as for Card.
 	Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Display) ([]gate.Card, bool, error)
 	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
 }

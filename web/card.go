@@ -23,7 +23,7 @@ const (
 	previewRunes = 4000
 )
 
-// kinds of denial, the mildest first: the first one is what a plain Deny means.
+// denials are the kinds of denial, the mildest first: the first one is what a plain Deny means.
 var denials = []views.Option{
 	{Value: string(approval.NotNow), Label: "Not now: again in " + views.Plural(int(gate.NotNowFor/time.Minute), "minute", "minutes")},
 	{Value: string(approval.WrongArgs), Label: "Wrong arguments: it may correct them"},

@@ -191,7 +191,7 @@ var attemptWords = map[engine.EventType]string{
 }
 
 // addRefusal adds an event that records a refusal: it has the type of what was
-// parseTrial and the outcome DENY. The same refusal over and over is told once, with
+// tried and the outcome DENY. The same refusal over and over is told once, with
 // how often, so that nobody can push the rest of the story off the page.
 func addRefusal(moments []views.Moment, e engine.Event, who string) []views.Moment {
 	tried := attemptWords[e.Type]

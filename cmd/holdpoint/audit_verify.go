@@ -259,7 +259,7 @@ func boundedLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// tell says what was found, and remembers the checkpoint of a log that is well.
+// print says what was found, and remembers the checkpoint of a log that is well.
 func (v *auditVerify) print(r audit.Report, trusted bool) error {
 	if r.Keyless {
 		return errors.New("the export names no key, so nothing of it could be checked: give the log's public key with --key")

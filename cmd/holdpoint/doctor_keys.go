@@ -124,8 +124,8 @@ func (d *checkup) starts(ctx context.Context, c *cli, s *store.Store) {
 			continue
 		}
 		at := since.UTC().Format(time.RFC3339)
-		if otherwise := start.Otherwise(last); len(otherwise) > 0 {
-			d.warn(what, fmt.Sprintf("since %s it is started with others than these: %s", at, strings.Join(otherwise, ", ")),
+		if differing := start.Differing(last); len(differing) > 0 {
+			d.warn(what, fmt.Sprintf("since %s it is started with others than these: %s", at, strings.Join(differing, ", ")),
 				"A start with these is on record then (STARTED_OTHERWISE). If they are not to be others: is this the file, and are these the variables, that it is started with?")
 			continue
 		}

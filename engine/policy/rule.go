@@ -17,7 +17,7 @@ var trustLevels = engine.TrustLevels()
 // trustOrdinal is the level's place from 0, or -1.
 func trustOrdinal(level string) int { return slices.Index(trustLevels, level) }
 
-// any is what matches every tool or environment.
+// wildcard matches every tool or environment.
 const wildcard = "*"
 
 // tools is match.tool_name.

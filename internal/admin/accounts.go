@@ -405,10 +405,10 @@ func (p People) Enable(ctx context.Context, by access.Initiator, who string, onc
 	return link, err
 }
 
-// withoutRoles has write write an account without its roles, of which people have to approve them:
-// the approval, by opens, with the account, so that neither is there without the other. It is told by
-// which approval the person gets them; "" and nil where there are none, or where others are proposed
-// together with them.
+// withoutRoles calls write, which writes an account without the roles that people have to approve.
+// write opens the approval with the same transaction, so that neither is there without the other.
+// approvalID and opens are of that approval; "" and nil where there are no roles, or where they are
+// proposed together with others.
 func (p People) withoutRoles(ctx context.Context, by access.Initiator, account engine.Person, roles []string, write func(approvalID string, opens *store.Submission) error) error {
 	if len(roles) == 0 {
 		return write("", nil)

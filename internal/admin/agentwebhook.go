@@ -169,7 +169,7 @@ func (r Endpoints) askAgentWebhook(ctx context.Context, by access.Initiator, wan
 	return AgentSecret{}, err
 }
 
-// withItsKeys is wanted, signed with what now is signed with, and whether that is the same as now.
+// withItsKeys is wanted with the keys that sign now, and whether that is the same as now.
 func withItsKeys(now, wanted store.EndpointContent) (store.EndpointContent, bool) {
 	is, err1 := notify.ParseTarget(now.Secret)
 	target, err2 := notify.ParseTarget(wanted.Secret)

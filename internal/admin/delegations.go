@@ -113,7 +113,8 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	}
 }
 
-// ownSay: whoever said for somebody else who decides in their place would give a role.
+// ownSay is the refusal of a delegation that an administrator makes for somebody else: it would
+// give the deputy a role.
 var ownSay = &access.Refusal{Kind: access.Forbidden, Code: ApprovalRequired, Detail: "Giving a role takes an approval here, so only people themselves say who decides in their place."}
 
 // checkDelegation refuses times and reasons that no delegation can have.

@@ -168,13 +168,13 @@ const AskedBefore = "asked_before"
 // AlreadyPending is the error of a change that waits for its approval already.
 type AlreadyPending struct{ ApprovalID string }
 
-// Error says as what it waits.
+// Error names the approval that it waits for.
 func (w *AlreadyPending) Error() string {
 	return "it waits for its approval already, as " + w.ApprovalID
 }
 
 // check refuses a second change of one thing: what it would be a change of is not there yet. It
-// returns *Waits for what waits already, and refuses what was denied.
+// returns *AlreadyPending for what waits already, and refuses what was denied.
 func (c *Batch) check(ctx context.Context, r Config, kind string, items ...changeItem) error {
 	if err := c.checkUnique(items); err != nil {
 		return err

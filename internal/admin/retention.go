@@ -241,15 +241,14 @@ func ErasureEvent(by access.Initiator, done Erasure) (engine.Event, error) {
 	return e, err
 }
 
-// AgeErasure begins the erasure of an approval that is old enough, and AgeEvent
-// makes its event.
+// AgeErasure begins the erasure of an approval that is old enough.
 func AgeErasure(older time.Duration) func(approvalID string) Erasure {
 	return func(approvalID string) Erasure {
 		return Erasure{Covers: CoversApproval, Subject: approvalID, ByAge: true, Older: older, Reason: "retention", By: retainer.ID, EventID: store.NewEventID()}
 	}
 }
 
-// AgeEvent is described at AgeErasure.
+// AgeEvent is the event of an erasure that AgeErasure has begun.
 func AgeEvent(done Erasure) (engine.Event, error) { return ErasureEvent(ByRetention(), done) }
 
 // ByRetention is who erases without being asked at that moment.

@@ -88,7 +88,7 @@ func TestStarts(t *testing.T) {
 		return admin.NewStart("serve", "v2", db.Sealer, map[string][]byte{"smtp": []byte("hunter2"), "execution_lease": []byte("15m"), "new": []byte("1"), "newer": []byte(value)}, map[string][]byte{"new": []byte("1"), "newer": []byte("1")})
 	}
 	last, since, err := s.Starts.Last(t.Context(), "serve")
-	if err != nil || since.IsZero() || len(newer("1").Otherwise(last)) != 0 || !slices.Equal(second.Otherwise(last), []string{"execution_lease", "smtp"}) {
+	if err != nil || since.IsZero() || len(newer("1").Differing(last)) != 0 || !slices.Equal(second.Differing(last), []string{"execution_lease", "smtp"}) {
 		t.Errorf("the last start: %v since %s, %v", last, since, err)
 	}
 	record(newer("1"))

@@ -57,8 +57,8 @@ func listed(hashes map[string]string) (list []string) {
 	return list
 }
 
-// Otherwise are the names of the settings that have another value than when the program was last started.
-func (s Start) Otherwise(last map[string]string) (names []string) {
+// Differing are the names of the settings that have another value than when the program was last started.
+func (s Start) Differing(last map[string]string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.hashes)) {
 		if was, known := last[name]; known && name != store.StartProof && was != s.hashes[name] {
 			names = append(names, name)

@@ -29,9 +29,8 @@ func EvaluationID(e engine.Event, waiting *approval.Approval) string {
 	return e.ID + "." + waiting.ID
 }
 
-// RequestAccess is told that a program asks for access after an evaluation that waits.
-// The evaluation has asked people already, so the approval is the one that waits; it is
-// on record that it was asked for.
+// RequestAccess records that a program asks for access after an evaluation that waits.
+// The evaluation has asked people already, so the answer is the approval that waits.
 func (g *Gate) RequestAccess(ctx context.Context, p access.Principal, s authzen.Submission, requestID string, once *access.Idempotency[View]) (View, error) {
 	var none View
 	refuse := func(r *access.Refusal) (View, error) {

@@ -19,11 +19,11 @@ import (
 // waiting answer asks for.
 func supplied(a approval.Approval, values canon.Value) error {
 	if a.Status != approval.Pending || a.State.Status != approval.Pending || a.State.Stage >= len(a.Plan.Requirements) {
-		return nil // contribute says so
+		return nil // contribute refuses it
 	}
 	req := a.Plan.Requirements[a.State.Stage]
 	if req.Kind.Traits().Discharger != engine.Requester {
-		return nil // likewise
+		return nil // contribute refuses it
 	}
 	if len(req.Form) == 0 {
 		if values.Len() > 0 {

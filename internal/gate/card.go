@@ -96,13 +96,13 @@ type Card struct {
 	Now time.Time
 }
 
-// Display says how a card is looked at, and so what is evidence of having seen it.
+// Display says how much of a card is shown, and so what counts as having seen it.
 type Display uint8
 
-// A Unrecorded shows the card to nobody in particular and records nothing. A Page
-// puts it before the person, with the beginning of long arguments. Whole puts
-// all of the arguments there. What puts all of them there is recorded. In both, what
-// looks like a secret is masked; a Revealed shows everything.
+// Unrecorded shows the card to nobody in particular. Page shows the person the card
+// with the beginning of long arguments, Whole with all of them; in both, what looks
+// like a secret is masked. Revealed shows everything. A display that shows all of the
+// arguments is recorded.
 const (
 	Unrecorded Display = iota
 	Excerpt

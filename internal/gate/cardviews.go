@@ -113,9 +113,9 @@ func OpenCard(s *seal.Sealer, approvalID string, box seal.Box) ([]byte, error) {
 	return card, nil
 }
 
-// setFact makes the fact that was added last the event's payload. Of a person's say it adds
-// which card they were shown of the call as it is, as far as this server knows. Who was
-// shown none has said it over the API.
+// setFact makes the fact that was added last the event's payload. To what a person
+// contributes it adds which card of the call as it is they were shown. There is none where
+// somebody contributes over the API without a card.
 func setFact(e *engine.Event, c *store.Change) error {
 	f := lastFact(c)
 	switch f.Kind {

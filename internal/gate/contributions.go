@@ -155,11 +155,11 @@ func (g *Contributions) mustHaveSeen(ctx context.Context, v VoteRequest, by engi
 	r, _, err := g.readFor(ctx, v.Person, v.ApprovalID)
 	switch {
 	case errors.Is(err, access.NoSuchApproval):
-		return nil // contribute says so, and records it
+		return nil // contribute refuses it, and records the refusal
 	case err != nil:
 		return err
 	case settledRefusal(r.Approval) != nil:
-		return nil // likewise
+		return nil // contribute refuses it, and records the refusal
 	}
 	var refused *access.Refusal
 	if err := g.unseen(ctx, r.Approval, r.Sealed, r.Answers, r.Size, v.Digest, g.wasRead(ctx, v.ApprovalID, v.Person.ID)); !errors.As(err, &refused) {
@@ -288,8 +288,8 @@ func MayWithdraw(a approval.Approval, by engine.Actor, person engine.Person) boo
 // errLate says that the deadline passed between looking and writing.
 var errLate = errors.New("the fact came at or after the deadline")
 
-// maxFacts is how much can be said of one approval before only what decides it
-// is heard: all of it is read again with whatever comes.
+// maxFacts is how many facts an approval may have before only facts that decide it
+// are added: each further one reads all of them again.
 const maxFacts = 500
 
 var tooMuchSaid = &access.Refusal{Kind: access.Conflict, Code: "too_much_said", Detail: fmt.Sprintf("%d things have been said of this call already. It can only be decided now.", maxFacts)}
@@ -327,7 +327,7 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 			if p := f.Details.Proof; p != nil && p.At.IsZero() {
 				f.Details.Proof = &approval.Proof{Method: p.Method, At: c.Now}
 			}
-			f.Signed = f.Details.Signature != nil // as verifySigned says in a moment
+			f.Signed = f.Details.Signature != nil // verifySigned checks it below
 			f, err := admitted(c, f)
 			if err == nil {
 				err = verifySigned(c, event(c), f)
@@ -357,7 +357,7 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 		})
 		switch {
 		case errors.Is(err, errLate):
-			continue // rolled back; the next look says that it is over
+			continue // rolled back; the next attempt finds that it is over
 		case errors.Is(err, store.ErrNotFound):
 			return approval.Approval{}, g.refuse(ctx, access.NoSuchApproval, engine.Event{
 				ID: store.NewEventID(), Type: engine.Refusal, ApprovalID: store.LoggableApprovalID(id),
@@ -370,11 +370,11 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 	}
 }
 
-// admitted is the fact as it may be added: a person's own say, or else that of
+// admitted is the fact as it may be added: for the person themselves, or else for
 // somebody for whom they stand in.
 func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
-	// A yes that has become void stays the one that there is, but for who has been enabled, or has
-	// got a role, since: theirs never counts again.
+	// A yes that has become void may count again, so there is no second one beside it. It never
+	// counts again where the person was disabled, or lost the role, and has got it back since.
 	if f.Kind == approval.Vote && f.Yes && slices.ContainsFunc(c.Approval.Facts, func(earlier approval.Fact) bool {
 		return earlier.Kind == approval.Vote && earlier.Yes && earlier.Edition == c.Approval.Plan.Edition && earlier.Actor.ID == f.Actor.ID && !earlier.Regained
 	}) && c.Approval.State.Status == approval.Pending {
@@ -403,7 +403,7 @@ func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
 		if err := approval.Admit(c.Approval.Plan, c.Approval.Facts, deputy, c.Now); err == nil {
 			return deputy, nil
 		} else if errors.Is(err, approval.ErrNotFresh) || errors.Is(err, approval.ErrAlreadyVoted) && !errors.Is(own, approval.ErrNotFresh) {
-			own = err // their voice would be heard with a proof, or has been
+			own = err // as their deputy the person could vote with a fresh proof, or has voted
 		}
 	}
 	return f, admission(own)

@@ -12,10 +12,10 @@ import (
 	"holdpoint/internal/store"
 )
 
-// delegate is a person together with those for whom they stand in. Standing in
-// for somebody gives that one's say, and so the sight of what needs it. It does
-// not give what somebody may see for another reason: because they are on the
-// requesting side, or as an auditor or administrator.
+// delegate is a person together with those for whom they stand in. Whoever
+// stands in for somebody may decide what that one may decide, and see what has to be
+// decided. They do not see what that one sees for another reason: as one of the
+// requesting side, an auditor or an administrator.
 type delegate struct {
 	engine.Person
 	chains []store.Chain

@@ -15,7 +15,7 @@ import (
 // Remembered is how long the denial of a call answers the same call again.
 const Remembered = 24 * time.Hour
 
-// NotNowFor is how long to leave people in peace who said "not now".
+// NotNowFor is how long a denial "not now" answers the same call again.
 const NotNowFor = 15 * time.Minute
 
 // deniedBefore is the approval by which people denied this very call of this
@@ -27,7 +27,7 @@ func (g *Gate) deniedBefore(ctx context.Context, p *Proposal, d engine.Decision)
 	}
 	r, err := g.Store.Approvals.LastDenied(ctx, p.Call.AgentID, p.Call.Digest, Remembered)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // likewise
+		return nil, nil //nolint:nilnil // no denial is no error
 	}
 	if err != nil {
 		return nil, err
@@ -35,13 +35,13 @@ func (g *Gate) deniedBefore(ctx context.Context, p *Proposal, d engine.Decision)
 	f, denied := r.Approval.Denial()
 	switch {
 	case !denied || r.Approval.Decision.PolicyDigest != d.PolicyDigest || r.Approval.Call.Tool != p.Call.Tool:
-		return nil, nil //nolint:nilnil // likewise
+		return nil, nil //nolint:nilnil // no denial is no error
 	case f.Actor.Kind != engine.HumanActor:
 		return nil, nil //nolint:nilnil // a runtime has said it for one of its users, and the next one may want it
 	case f.Denial == approval.NeedsInfo:
-		return nil, nil //nolint:nilnil // likewise
+		return nil, nil //nolint:nilnil // no denial is no error
 	case f.Denial == approval.NotNow && r.Now.Sub(r.Approval.EndedAt) >= NotNowFor:
-		return nil, nil //nolint:nilnil // likewise
+		return nil, nil //nolint:nilnil // no denial is no error
 	}
 	return &r.Approval, nil
 }

@@ -94,7 +94,7 @@ func (g *Contributions) PassOn(ctx context.Context, s Contribution, to string, o
 	f := approval.Fact{Kind: approval.Claim, Details: approval.Details{For: id}}
 	return g.contributeFact(ctx, s, engine.Claimed, f, once, func(c *store.Change) error {
 		if c.Approval.State.Status != approval.Pending {
-			return nil // contribute says what became of it
+			return nil // contribute refuses it
 		}
 		may, err := couldApprove(c, id, s.Person)
 		switch {
@@ -242,7 +242,7 @@ func (g *Contributions) BreakGlass(ctx context.Context, s Contribution, alone bo
 			return err
 		}
 		if c.Approval.Status.Terminal() {
-			return nil // contribute says so
+			return nil // contribute refuses it
 		}
 		return g.hasSeen(ctx, c, s.Person, digest)
 	})

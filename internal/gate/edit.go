@@ -69,7 +69,7 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.Id
 	for {
 		result, err := change(ctx, g.core, r.ApprovalID, once, event, write)
 		if errors.Is(err, errLate) {
-			continue // rolled back; the next look says that it is over
+			continue // rolled back; the next attempt finds that it is over
 		}
 		return g.resultFor(ctx, r.Contribution, engine.Edited, result, err)
 	}

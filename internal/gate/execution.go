@@ -205,7 +205,7 @@ func (g *Contributions) ReviewBreakGlass(ctx context.Context, s Contribution, ju
 	return g.resultFor(ctx, s, engine.Afterward, result, err)
 }
 
-// write has the event tell the digest of what a person writes.
+// write salts what a person writes, and puts its digest into the event.
 func write(e *engine.Event, comment string) (store.SaltedComment, error) {
 	w := store.SaltedComment{Comment: comment, Salt: rand.Text()}
 	return w, e.SetPayload(approval.CommentPayload{CommentDigest: approval.CommentDigest(w.Salt, w.Comment)})

@@ -39,7 +39,7 @@ func (f *formerTools) of(tool string, now time.Time) (formerTargets, bool) {
 	return t, there && now.Sub(t.at) < formerTargetsFor && !now.Before(t.at)
 }
 
-// keep makes of texts what is kept of them.
+// keep keeps the hashes of texts for a moment, and returns them.
 func (f *formerTools) keep(tool string, former formerTexts, now time.Time) formerTargets {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,10 +56,10 @@ func (f *formerTools) keep(tool string, former formerTexts, now time.Time) forme
 
 func (f *formerTools) hash(t placedText) uint64 { return maphash.Comparable(placedSeed, t) }
 
-// placedSeed is of this process.
+// placedSeed is another one in each process: no hash leaves it.
 var placedSeed = maphash.MakeSeed()
 
-// hashOf is what a target is among what is known of a tool's former calls.
+// hashOf is the hash of a target, as formerTargets has it.
 func (f *formerTools) hashOf(t stakes.Target) uint64 { return f.hash(placedText{t.Place, t.Value}) }
 
 // compare says of a call of a list whom it names for the first time, and whether its amount is

@@ -363,7 +363,7 @@ func (g *Grants) revoke(ctx context.Context, one store.Grant, by access.Initiato
 	return err
 }
 
-// about starts an event about a grant.
+// grantEvent starts an event about a grant.
 func grantEvent(b access.Initiator, one store.Grant, code, message string) engine.Event {
 	e := b.Event(code, message, one.AgentID, one.Tool)
 	e.Type, e.ApprovalID = engine.Granted, one.FromApproval

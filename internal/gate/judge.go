@@ -305,7 +305,7 @@ func (j *Judge) contract(p *Proposal, approvalID string, now time.Time) engine.C
 		}
 	}
 	if known.Category != "" && p.Call.Dialect != DialectThreeGate {
-		// That the registry has no objection is no news.
+		// The registry adds its objections only.
 		results = append(results, slices.DeleteFunc(aana.Known(p.Call.Tool, p.Arguments, known, state).Findings(now), func(f engine.Finding) bool { return f.Route == engine.Accept }))
 	}
 	o := aana.Joined(results...)

@@ -217,11 +217,11 @@ func (g *Contributions) VoteByMessage(ctx context.Context, m MessageVote) (appro
 	r, _, err := g.readFor(ctx, m.Person, v.ApprovalID)
 	switch {
 	case errors.Is(err, access.NoSuchApproval):
-		return g.Vote(ctx, v, nil) // says so, and records it
+		return g.Vote(ctx, v, nil) // refuses it, and records the refusal
 	case err != nil:
 		return approval.Approval{}, err
 	case sameCard(r.Approval, v.Digest, v.Version) != nil || settledRefusal(r.Approval) != nil:
-		return g.Vote(ctx, v, nil) // likewise
+		return g.Vote(ctx, v, nil) // refuses it, and records the refusal
 	}
 	o, err := (&Queries{core: g.core}).offer(ctx, r, m.Danger)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // requestingSide is the requesting side of a call: identities that may not decide.
 type requestingSide struct {
 	// owner is who answers for the call: the registered owner of its agent. Whom else
-	// the agent names vouches for nothing: an agent does not choose who does.
+	// the agent names does not answer for it: an agent does not choose who does.
 	owner []string
 	// registered are excluded for a reason that is on record, and claimed because the
 	// call says so. Somebody may be among both.

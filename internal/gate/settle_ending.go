@@ -37,7 +37,7 @@ func (s *Settler) end(c *store.Change) (ending, error) {
 		return ending{status: state.Status, reasons: []engine.Reason{endReason(c.Approval)}}, nil
 	}
 	if c.Kill != nil {
-		// A yes from before the switch was thrown is none after it.
+		// A yes of before the switch was thrown does not count after it.
 		code := registry.AgentKill
 		if c.Kill.AgentID == "" {
 			code = registry.GlobalKill
@@ -104,7 +104,7 @@ func sameConstraints(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && bytes.Equal(x.Canonical(), y.Canonical())
 }
 
-// unjudged is the end of an approved call that cannot be judged again: no.
+// unjudged is the end of an approved call that cannot be judged again: it is denied.
 func unjudged(message string) ending {
 	return ending{status: approval.Denied, reasons: []engine.Reason{{Code: "recheck_failed", Message: message}}}
 }

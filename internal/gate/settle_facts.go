@@ -41,8 +41,8 @@ func (s *Settler) alarm(ctx context.Context, c *store.Change) error {
 	return nil
 }
 
-// support adds what comes by itself to a pending approval: votes of standing
-// grants, and where nobody who may decide is left, an escalation.
+// support adds what nobody contributes to a pending approval: votes of standing
+// grants, and an escalation where nobody who may decide is left.
 func (s *Settler) support(ctx context.Context, c *store.Change) error {
 	if c.Approval.State.Status != approval.Pending {
 		return nil

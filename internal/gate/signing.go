@@ -14,8 +14,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-// drawn is what of a signed statement is drawn at random before it is signed: it is
-// kept with the challenge, so that nobody chooses it.
+// drawn is the random part of a signed statement. It is drawn before the statement is
+// signed, and kept with the challenge, so that nobody chooses it.
 type drawn struct{ Nonce, Salt string }
 
 // signature is the fact with room for a passkey's signature, as it is to be signed.

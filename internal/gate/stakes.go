@@ -100,8 +100,8 @@ func environmentsOf(p Proposal, without []string) []string {
 	return names
 }
 
-// Bounds of the rows that are told by their arguments: longer ones take too long for
-// a list.
+// rowBytes is how many bytes of arguments are read for a row of a list: more take too
+// long.
 const rowBytes = 16 << 10
 
 // Stakes says what is at stake with each of these approvals, by id: those that the
@@ -268,7 +268,7 @@ func (g *Queries) lastAlike(ctx context.Context, d delegate, a approval.Approval
 		}
 		p, err := g.opened(r.Approval, r.Sealed, r.Now)
 		if err != nil {
-			continue // erased meanwhile, or unreadable: its own card says so
+			continue // erased meanwhile, or unreadable, as its own card tells
 		}
 		masked := (&secretFinder{words: true}).mask("", "", p.Arguments)
 		return &SimilarCall{ID: r.Approval.ID, At: r.Approval.EndedAt, Arguments: masked.Canonical()}, nil

@@ -380,8 +380,7 @@ func (g *Gate) opening(ctx context.Context, p access.Principal, proposal *Propos
 		ID: id, Call: proposal.Call, RequestedBy: p.Actor(), MaxState: p.MaxState, Decision: d,
 		Requirements: d.Requirements, Excluded: side.excluded(), ExpiresIn: judge.Routing.Expiry(rule, now).Sub(now),
 		// The registered owner answers for the call. Whom else the agent names as
-		// its side decides nothing, and vouches for nothing either: an agent does not
-		// choose who does.
+		// its side neither decides nor answers for it: an agent does not choose who does.
 		Terms: judge.Routing.Terms(rule, d.Requirements, side.owner, side.byClaim()), Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
 	}, nil
 }

@@ -25,7 +25,7 @@ type Tasks struct {
 }
 
 const (
-	// maxTasks bounds each list of errands.
+	// maxTasks bounds each list of tasks.
 	maxTasks = 50
 	// maxRequesting is how many waiting calls of the person's own side are looked at.
 	maxRequesting = 200

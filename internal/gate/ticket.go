@@ -18,7 +18,7 @@ type Tracker interface {
 	Names() []string
 	// Ticket reads a reference of a system, "" for the only one that there is, as
 	// the ticket that it means, without asking anybody. An error is for people to
-	// readFor: there is no such system, or the text is no reference of it.
+	// read: there is no such system, or the text is no reference of it.
 	Ticket(system, ref string) (approval.Ticket, error)
 	// Check asks the ticket's tracker whether it covers a call that was asked for at
 	// a time. The answer has a Code when it does not. An error means that the
@@ -53,11 +53,11 @@ func (g *Contributions) AttachTicketInPerson(ctx context.Context, s Contribution
 // wanted refuses a ticket of a system that the approval does not ask for.
 func wanted(a approval.Approval, t approval.Ticket, refused error) error {
 	if settledRefusal(a) != nil || a.State.Status != approval.Pending {
-		return nil // contribute says so
+		return nil // contribute refuses it
 	}
 	req := a.Plan.Requirements[a.State.Stage]
 	if req.Kind.Traits().Discharger != engine.Tracker {
-		return nil // likewise
+		return nil // contribute refuses it
 	}
 	if refused != nil {
 		return refused
@@ -85,7 +85,7 @@ func (g *Contributions) ticket(system, ref string) (approval.Ticket, error) {
 func (g *Gate) ticketStillGood(ctx context.Context, p access.Principal, id string, by engine.Actor, requestID, eventID string) error {
 	r, err := g.Store.Approvals.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.Approval.Call.AgentID != p.AgentID || r.Approval.Status != approval.Approved || r.Approval.Execution != approval.NotRun) {
-		return nil // redeeming says so
+		return nil // Redeem refuses it
 	}
 	if err != nil {
 		return err

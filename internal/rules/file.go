@@ -137,7 +137,7 @@ func (k *Keeper) reimport(ctx context.Context, all bool) {
 	}
 }
 
-// tell says why what is in a file is not in force.
+// logProblem says why what is in a file is not in force.
 func (k *Keeper) logProblem(ctx context.Context, err error) {
 	for line := range strings.Lines(onceEach(err.Error())) {
 		k.Logger.ErrorContext(ctx, "not put in force: the last good rules stay", "problem", strings.TrimSpace(line))

@@ -16,13 +16,13 @@ import (
 // leaves five times as much garbage behind as there is to send.
 type bodies []byte
 
-// aboutABody is how much most bodies have at the most.
-const aboutABody = 1280
+// typicalBody is how many bytes are enough for most bodies.
+const typicalBody = 1280
 
 // bodiesOf encodes events, of which there is one at least, without what the database
 // gives them.
 func bodiesOf(events []engine.Event) (bodies, error) {
-	b := make([]byte, 0, 20+len(events)*aboutABody)
+	b := make([]byte, 0, 20+len(events)*typicalBody)
 	// One dimension, no NULLs, elements of bytea, so many of them, counted from 1.
 	for _, part := range [...]uint32{1, 0, pgtype.ByteaOID, uint32(len(events)), 1} { // #nosec G115 -- a commit has few
 		b = binary.BigEndian.AppendUint32(b, part)

@@ -14,7 +14,7 @@ import (
 func TestBodiesAreAnArray(t *testing.T) {
 	events := []engine.Event{
 		{ID: "1", Seq: 7, Type: engine.Decided, Outcome: engine.Allow, SafePayload: json.RawMessage(`{"a":1}`)},
-		{ID: "2", Type: engine.Refusal, ToolName: string(bytes.Repeat([]byte("é"), 3*aboutABody)), SafePayload: json.RawMessage(`null`)},
+		{ID: "2", Type: engine.Refusal, ToolName: string(bytes.Repeat([]byte("é"), 3*typicalBody)), SafePayload: json.RawMessage(`null`)},
 		{ID: "3", SafePayload: json.RawMessage(`{}`)},
 	}
 	for n := 1; n <= len(events); n++ {

@@ -47,7 +47,7 @@ func Migrate(ctx context.Context, ownerURL string) ([]string, error) {
 	return names, nil
 }
 
-// grantLock is held while lookable looks and grants.
+// grantLock is held while checkVisible looks and grants.
 const grantLock = 4703514210561396090
 
 // checkVisible lets the programs read which migrations there were. Two at once would both

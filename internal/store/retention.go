@@ -168,7 +168,7 @@ func (s Retention) holds(ctx context.Context, which string, args ...any) ([]Hold
 	return holdRows.all(s.pool.Query(ctx, `SELECT `+holdRows.names+` FROM legal_holds `+which, args...))
 }
 
-// Erase erases what e covers, on request. tell makes the event, of which the id
+// Erase erases what e covers, on request. eventOf makes the event, of which the id
 // is e's EventID, when it is known what was erased. *NotErasable: it cannot be erased
 // now, and nothing was. The last whom adminRole lets administer is not erased.
 func (s Retention) Erase(ctx context.Context, e Erasure, adminRole string, once *Idempotency[Erasure], eventOf func(Erasure) (engine.Event, error)) (Erasure, error) {

@@ -40,7 +40,7 @@ const (
 // an agent or a tool, with or without a type and an outcome; an agent with a tool;
 // a type, an outcome or both; a person; an approval. For others, rows of the least
 // busy of these are looked at one by one: such a search ends with the budget, and
-// Found says how far it has come. A budget of 0 has no end but the log's.
+// Reached says how far it has come. A budget of 0 has no end but the log's.
 func (s Events) Search(ctx context.Context, f EventFilter, budget time.Duration) (LogSearchResult, error) {
 	filed, found, err := s.search(ctx, f, budget)
 	for _, r := range filed {
@@ -49,8 +49,8 @@ func (s Events) Search(ctx context.Context, f EventFilter, budget time.Duration)
 	return found, err
 }
 
-// search is Search, with what the records are filed under; those of Found are left
-// out.
+// search is Search, which returns the records with what they are filed under, beside a
+// result without records.
 func (s Events) search(ctx context.Context, f EventFilter, budget time.Duration) (filed []IndexedRecord, _ LogSearchResult, err error) {
 	began := time.Now()
 	q := search{store: s.db, f: f}

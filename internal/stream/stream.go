@@ -168,7 +168,7 @@ func (s *Stream) saveError(ctx context.Context, l *store.StreamLeader, cause err
 	return errors.Join(cause, l.Failed(ctx, cause))
 }
 
-// tell logs how far the stream is behind: when it goes on after a failure, and now
+// logProgress logs how far the stream is behind: when it goes on after a failure, and now
 // and then while it has not caught up.
 func (s *Stream) logProgress(behind, leaf int64) {
 	recovered := s.logged != ""
