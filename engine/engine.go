@@ -174,6 +174,13 @@ func Evaluate(call Call, policyDigest string, checks ...Check) Decision {
 	return d.conclude()
 }
 
+// StrictestFirst are the findings, with what decided before what was merely noticed.
+func (d Decision) StrictestFirst() []Finding {
+	sorted := slices.Clone(d.Findings)
+	slices.SortStableFunc(sorted, func(a, b Finding) int { return int(b.Route) - int(a.Route) })
+	return sorted
+}
+
 // Tighten adds one more opinion to a decision that has been made, which can
 // only make it stricter.
 func (d Decision) Tighten(o CheckResult) Decision {

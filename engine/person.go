@@ -39,6 +39,14 @@ type Person struct {
 // Has reports whether the person has the role.
 func (p Person) Has(role string) bool { return slices.Contains(p.Roles, role) }
 
+// Label is the name with the address, or the address alone where it is the name.
+func (p Person) Label() string {
+	if p.Name == "" || p.Name == p.Email {
+		return p.Email
+	}
+	return p.Name + " (" + p.Email + ")"
+}
+
 // maxAddress is the length of the longest e-mail address, in bytes (RFC 5321).
 const maxAddress = 254
 

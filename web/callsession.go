@@ -98,7 +98,7 @@ func (h *sessionHandler) row(found gate.Card, p engine.Person) views.SessionRow 
 	row := views.SessionRow{
 		ID: a.ID, Tool: a.Call.Tool, Digest: a.Call.Digest, Version: a.Version, Status: status(a), Sentence: sentence(a, name),
 	}
-	if fs := strictestFirst(a.Decision.Findings); len(fs) > 0 {
+	if fs := a.Decision.StrictestFirst(); len(fs) > 0 {
 		row.Why = fs[0].Message
 	}
 	if over(a) {

@@ -80,7 +80,7 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 	if c.Session > 1 {
 		v.SessionURL, v.SessionSize = sessionURL(a.Call.AgentID, a.Session), c.Session
 	}
-	for _, f := range strictestFirst(a.Decision.Findings) {
+	for _, f := range a.Decision.StrictestFirst() {
 		finding := views.Finding{Message: f.Message, From: findingSource(f), Route: f.Route.String(), RouteWord: routeWords(f.Route)}
 		if plain := plainWords(f); plain != "" {
 			finding.Message, finding.Original = plain, f.Message
@@ -305,12 +305,6 @@ func routeWords(r engine.Route) string {
 		return "refuse"
 	}
 	return r.String()
-}
-
-func strictestFirst(findings []engine.Finding) []engine.Finding {
-	sorted := slices.Clone(findings)
-	slices.SortStableFunc(sorted, func(a, b engine.Finding) int { return int(b.Route) - int(a.Route) })
-	return sorted
 }
 
 func factsInOrder(facts []approval.Fact) []approval.Fact {

@@ -57,7 +57,7 @@ func (h *delegationHandler) view(r *http.Request, p engine.Person) (views.Delega
 	v := views.Delegations{Frame: h.site.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
 	v.Form.Zones = zones()
 	for _, other := range known.People {
-		option := views.Option{Value: other.ID, Label: views.Visible(personLabel(other))}
+		option := views.Option{Value: other.ID, Label: views.Visible(other.Label())}
 		if access.MayAdminister(p) {
 			v.Form.Persons = append(v.Form.Persons, option)
 		}
@@ -67,13 +67,6 @@ func (h *delegationHandler) view(r *http.Request, p engine.Person) (views.Delega
 	}
 	v.Form.Person = p.ID
 	return v, nil
-}
-
-func personLabel(p engine.Person) string {
-	if p.Name == "" || p.Name == p.Email {
-		return p.Email
-	}
-	return p.Name + " (" + p.Email + ")"
 }
 
 func awayRows(list []admin.Absence) []views.DelegationRow {

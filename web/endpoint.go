@@ -64,24 +64,12 @@ func (h *notificationHandler) endpointView(p engine.Person, e admin.Endpoint, s 
 	v.Form.Known, v.Form.To, v.Form.Own, v.Form.Format, v.Form.Decide = true, strings.Join(s.To, "\n"), s.Own, s.Format, s.Decide
 	v.Form.Roles, v.Form.Tools, v.Form.Agents = strings.Join(s.Roles, "\n"), strings.Join(s.Tools, "\n"), strings.Join(s.Agents, "\n")
 	if s.Digest > 0 {
-		v.Form.Digest = shortTime(time.Duration(s.Digest))
+		v.Form.Digest = brief(time.Duration(s.Digest))
 	}
 	for i, tick := range v.Form.Kinds {
 		v.Form.Kinds[i].On = slices.Contains(s.Kinds, engine.NotificationKind(tick.Value))
 	}
 	return v
-}
-
-// shortTime writes a duration without the parts that are zero at its end: 1h, 15m.
-func shortTime(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // changeEndpoint changes an endpoint's settings as a whole, unless somebody has changed

@@ -59,11 +59,11 @@ func describeEvent(e engine.Event, name func(string) string) eventText {
 	attempt := attemptWords[e.Type]
 	switch {
 	case e.Type == engine.Decided && gate.ChangeUnder(e.ToolName) != "":
-		t.Sentence = "A change of " + gate.ChangeUnder(e.ToolName) + " was proposed, " + orSome(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
+		t.Sentence = "A change of " + gate.ChangeUnder(e.ToolName) + " was proposed, " + cmp.Or(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
 	case e.Type == engine.Decided:
-		t.Sentence = nameOr(e.AgentID, name, "An agent") + " called " + orSome(e.ToolName, "a tool") + ", " + orSome(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
+		t.Sentence = nameOr(e.AgentID, name, "An agent") + " called " + cmp.Or(e.ToolName, "a tool") + ", " + cmp.Or(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
 	case e.Type == engine.ToolContract && action == "":
-		t.Sentence = nameOr(e.AgentID, name, "An agent") + " asked what the contract of " + orSome(e.ToolName, "a tool") + " lets through, " + orSome(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
+		t.Sentence = nameOr(e.AgentID, name, "An agent") + " asked what the contract of " + cmp.Or(e.ToolName, "a tool") + " lets through, " + cmp.Or(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
 	case e.Type == engine.Settled:
 		t.Sentence = settledSentence(e, call)
 	case e.Outcome == engine.Deny && e.Type == engine.Erased && e.ApprovalID != "":
@@ -82,7 +82,7 @@ func describeEvent(e engine.Event, name func(string) string) eventText {
 	case e.Type == engine.Executed:
 		t.Sentence = who + " reported what became of " + call
 	case e.Type == engine.Ungated:
-		t.Sentence = nameOr(e.AgentID, name, "An agent") + " ran " + orSome(e.ToolName, "a tool") + " without a decision"
+		t.Sentence = nameOr(e.AgentID, name, "An agent") + " ran " + cmp.Or(e.ToolName, "a tool") + " without a decision"
 	case e.Type == engine.Escalated:
 		t.Sentence = who + " asked those of the escalation about " + call
 	case e.Type == engine.Reopened:
@@ -128,7 +128,7 @@ func settledSentence(e engine.Event, call string) string {
 		engine.Approved: upperFirst(call) + " was approved: it may run once",
 		engine.Timeout:  "Time ran out for " + call + ": it will not run", engine.KillSwitch: "A kill switch ended " + call + ": it will not run",
 	}[e.Outcome]
-	return orSome(ending, upperFirst(call)+" ended without an approval: it will not run")
+	return cmp.Or(ending, upperFirst(call)+" ended without an approval: it will not run")
 }
 
 func signedIn(e engine.Event, who string, because []string) (string, []string) {
@@ -160,9 +160,9 @@ func exported(e engine.Event) string {
 	with := map[bool]string{true: ", with amounts"}[p.Amounts]
 	switch pack, history := p.As == "evidence_pack", p.As == "approval_history"; {
 	case p.As == report.ListFile && begun:
-		return "began to export the report “" + orSome(l.Title, "?") + "”" + with
+		return "began to export the report “" + cmp.Or(l.Title, "?") + "”" + with
 	case p.As == report.ListFile:
-		return "exported the report “" + orSome(l.Title, "?") + "”" + with
+		return "exported the report “" + cmp.Or(l.Title, "?") + "”" + with
 	case p.As == report.AccessFile:
 		return "exported who has which role"
 	case history && begun:
@@ -229,7 +229,7 @@ func callWords(e engine.Event, name func(string) string) string {
 	if what := gate.ChangeUnder(e.ToolName); what != "" {
 		return "the change of " + what
 	}
-	call := "the call of " + orSome(e.ToolName, "a tool")
+	call := "the call of " + cmp.Or(e.ToolName, "a tool")
 	if e.ToolName == "" && e.AgentID == "" {
 		return "a call"
 	}

@@ -331,7 +331,7 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 	if row.Change = gate.ChangeUnder(a.Call.Tool) != ""; row.Change {
 		row.Tool, row.Agent = calledTool(a.Call.Tool), "" // no agent asks for it
 	}
-	if fs := strictestFirst(a.Decision.Findings); len(fs) > 0 {
+	if fs := a.Decision.StrictestFirst(); len(fs) > 0 {
 		row.Why = fs[0].Message
 	}
 	if req, ok := waiting(a); ok {

@@ -64,10 +64,3 @@ func lowerThe(who string) string {
 	}
 	return who
 }
-
-func orSome(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}

@@ -15,6 +15,7 @@ package holdpointtemporal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -278,8 +279,8 @@ func (x *execution) run(ctx context.Context, in *interceptor.ExecuteActivityInpu
 
 func (t Tool) event(info activity.Info, args []any) (holdpoint.Event, error) {
 	e := holdpoint.Event{
-		ToolName: t.Name, ToolCategory: or(t.Category, holdpoint.Unknown), RiskDomain: or(t.RiskDomain, "unknown"),
-		AuthorizationState: or(t.State, holdpoint.Authenticated), EvidenceRefs: t.Evidence, RecommendedRoute: holdpoint.Accept, WantToken: true,
+		ToolName: t.Name, ToolCategory: cmp.Or(t.Category, holdpoint.Unknown), RiskDomain: cmp.Or(t.RiskDomain, "unknown"),
+		AuthorizationState: cmp.Or(t.State, holdpoint.Authenticated), EvidenceRefs: t.Evidence, RecommendedRoute: holdpoint.Accept, WantToken: true,
 	}
 	if e.EvidenceRefs == nil {
 		e.EvidenceRefs = []any{"workflow:" + info.WorkflowExecution.ID}
@@ -368,13 +369,6 @@ func member(header map[string]*commonpb.Payload, name string) string {
 	var text string
 	if payload := header[name]; payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &text) != nil {
 		return ""
-	}
-	return text
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package ocsf
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -120,25 +121,25 @@ func (p particulars) activity(e engine.Event) named {
 		if a, ok := entityActivities[verb]; ok {
 			return a
 		}
-		return named{other, or(p.code, string(e.Type))}
+		return named{other, cmp.Or(p.code, string(e.Type))}
 	}
 	if a, ok := operations[e.Type]; ok {
 		return a
 	}
-	return named{other, or(string(e.Type), unknown)}
+	return named{other, cmp.Or(string(e.Type), unknown)}
 }
 
 // api is the use of Holdpoint's API that an event tells of. A door that turned
 // a request away knows only which door it is.
 func (p particulars) api(e engine.Event, product Product) *api {
-	a := &api{Operation: or(string(e.Type), unknown), Service: service{Name: product.Name}}
+	a := &api{Operation: cmp.Or(string(e.Type), unknown), Service: service{Name: product.Name}}
 	if e.RequestID != "" {
 		a.Request = &request{UID: e.RequestID}
 	}
 	if e.Type != engine.Refusal {
 		return a
 	}
-	a.Operation = or(p.text("route"), a.Operation)
+	a.Operation = cmp.Or(p.text("route"), a.Operation)
 	var status int
 	if json.Unmarshal(p.payload["status"], &status) == nil && status >= 100 && status <= 599 {
 		a.Response = &response{Code: status}
@@ -190,7 +191,7 @@ func (p particulars) entity(e engine.Event) *entity {
 	case e.Type == engine.Notified && (what == "" || verb == "UP"):
 		what = "notification"
 	case what == "":
-		what = or(string(e.Type), unknown)
+		what = cmp.Or(string(e.Type), unknown)
 	}
 	o := &entity{TypeID: other, Type: what}
 	for _, name := range whose {
@@ -204,13 +205,13 @@ func (p particulars) entity(e engine.Event) *entity {
 	switch what {
 	case "policy", "tool contracts":
 		o.TypeID, o.Type, o.Name = 5, "Policy", what
-		if o.UID = or(o.UID, e.PolicyDigest); o.UID != "" {
+		if o.UID = cmp.Or(o.UID, e.PolicyDigest); o.UID != "" {
 			o.Policy = &policy{UID: o.UID}
 		}
 	case "tool":
 		o.Name = e.ToolName
 	case "agent", "kill switch":
-		o.UID = or(e.AgentID, o.UID)
+		o.UID = cmp.Or(e.AgentID, o.UID)
 	}
 	if o.UID == "" && o.Name == "" {
 		o.Name = what

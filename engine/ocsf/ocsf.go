@@ -50,6 +50,7 @@ package ocsf
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func record(e engine.Event, product Product) event {
 		SeverityID: t.ID, Severity: t.Name, StatusID: s.ID, Status: s.Name,
 		ActionID: act.ID, Action: act.Name, DispositionID: d.ID, Disposition: d.Name,
 		Message:  message(e.Reasons),
-		Metadata: described(e, product), Actor: actor{User: userOf(e.Actor)}, SrcEndpoint: endpoint{ServiceName: or(e.Actor.Channel, unknown)},
+		Metadata: described(e, product), Actor: actor{User: userOf(e.Actor)}, SrcEndpoint: endpoint{ServiceName: cmp.Or(e.Actor.Channel, unknown)},
 		Unmapped: unmappedOf(e, c),
 	}
 	if len(e.Reasons) > 0 {
@@ -227,12 +228,4 @@ func unmappedOf(e engine.Event, c class) *unmapped {
 		return nil
 	}
 	return &u
-}
-
-// or is the first of two texts that is not empty.
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

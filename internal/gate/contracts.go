@@ -91,7 +91,7 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 			deny(i.Reason)
 		} else if d := judge.Beside(&asks, g.Store.Clock()); d.Route != engine.Accept {
 			// The contract is one of several judges here too.
-			outcome, reason = engine.Deny, boundedReasons(strictestFirst(d.Findings))[0]
+			outcome, reason = engine.Deny, boundedReasons(d.StrictestFirst())[0]
 			i = i.Blocked(blockedBecause(d.Route, reason))
 		}
 		answer = i

@@ -148,7 +148,7 @@ func (g *Contributions) edited(c *store.Change, r EditRequest) (edition, error) 
 	j := judge.Judge(&p, g.Store.Clock())
 	if j.Route == engine.Refuse {
 		var why []string
-		for _, f := range strictestFirst(j.Findings) {
+		for _, f := range j.StrictestFirst() {
 			if f.Route == engine.Refuse {
 				why = append(why, f.Code)
 			}

@@ -253,7 +253,7 @@ func bounded(c engine.Call) *access.Refusal {
 func (g *Gate) decided(p access.Principal, proposal *Proposal, d engine.Decision) engine.Event {
 	e := engine.Event{
 		ID: store.NewEventID(), Type: engine.Decided, RequestID: proposal.Call.RequestID, AgentID: p.AgentID, ToolName: proposal.Call.Tool,
-		Outcome: d.Outcome, Reasons: boundedReasons(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.Actor(),
+		Outcome: d.Outcome, Reasons: boundedReasons(d.StrictestFirst()), SafePayload: safePayload(proposal, d), Actor: p.Actor(),
 		PolicyDigest: d.PolicyDigest,
 	}
 	if proposal.Valid {
@@ -284,13 +284,6 @@ func boundedReasons(findings []engine.Finding) []engine.Reason {
 		reasons = append(reasons, engine.Reason{Code: "more_findings", Message: fmt.Sprintf("There are %d more.", more)})
 	}
 	return reasons
-}
-
-// strictestFirst puts what decided before what was merely noticed.
-func strictestFirst(findings []engine.Finding) []engine.Finding {
-	sorted := slices.Clone(findings)
-	slices.SortStableFunc(sorted, func(a, b engine.Finding) int { return int(b.Route) - int(a.Route) })
-	return sorted
 }
 
 // safePayload says what was called without saying with what: classification

@@ -131,7 +131,7 @@ func (b *accessBuilder) people(ctx context.Context) error {
 // stateOf is how an account stood at the report's moment.
 func (b *accessBuilder) stateOf(a store.Account) *standing {
 	p := &standing{Account: a, since: map[string]time.Time{}, roles: slices.Clone(a.Roles)}
-	at, who := b.r.At, b.label(a)
+	at, who := b.r.At, a.Label()
 	added := a.CreatedAt
 	// away says that the account was disabled then, saysDisabled that the log's last
 	// word is that it is.
@@ -256,13 +256,6 @@ func (b *accessBuilder) pastFactors(p *standing) {
 	case p.Passkeys > 0:
 		p.Passkeys = 1 // the others may have come since
 	}
-}
-
-func (b *accessBuilder) label(a store.Account) string {
-	if a.Name == "" || a.Name == a.Email {
-		return a.Email
-	}
-	return a.Name + " (" + a.Email + ")"
 }
 
 func sameRoles(a, b []string) bool {
