@@ -48,6 +48,16 @@ type Tree struct {
 	known map[string]bool // the keys' texts
 }
 
+// Get is the value of a mapping's key, or nil.
+func (t *Tree) Get(key string) *Tree {
+	for i, k := range t.Keys {
+		if k.Text == key {
+			return t.Items[i]
+		}
+	}
+	return nil
+}
+
 // TreeProblem is a mistake in YAML. Messages of the codes YAMLAnchor, YAMLAlias,
 // YAMLTag, YAMLMerge and canon.DuplicateKey are left to the caller; Key is the key
 // of the last two.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"holdpoint/engine/source"
 )
 
 // placeholders are what a template or a careless program writes instead of a
@@ -43,43 +45,43 @@ func approver(name string) string {
 // approval applies A1 to A4, or A0 to a draft.
 func (c *checker) approval() {
 	r := c.request
-	by, at := c.root.get("approved_by"), c.root.get("approved_utc")
+	by, at := c.root.Get("approved_by"), c.root.Get("approved_utc")
 	if c.draft {
-		for _, n := range []*node{by, at} {
-			if n != nil && !n.open() {
-				c.add("A0", n.line, "a draft leaves approved_by and approved_utc out or empty (\"\"); they are filled in when people approve it")
+		for _, n := range []*source.Tree{by, at} {
+			if n != nil && !isOpen(n) {
+				c.add("A0", n.Line, "a draft leaves approved_by and approved_utc out or empty (\"\"); they are filled in when people approve it")
 			}
 		}
 		by, at = nil, nil
 	}
 	if by != nil {
-		name, ok := by.str()
+		name, ok := stringOf(by)
 		switch problem := approver(name); {
 		case !ok:
-			c.add("A1", by.line, "approved_by must be a text that names who approved the request")
+			c.add("A1", by.Line, "approved_by must be a text that names who approved the request")
 		case problem != "":
-			c.add("A1", by.line, "approved_by must name who approved the request: %s", problem)
+			c.add("A1", by.Line, "approved_by must name who approved the request: %s", problem)
 		default:
 			r.ApprovedBy = name
 		}
 	}
 	if at != nil {
-		if when, ok := at.utc(); !ok {
-			c.add("A2", at.line, "approved_utc must be a time in UTC of the form 2026-02-09T16:12:00Z")
+		if when, ok := timeOf(at); !ok {
+			c.add("A2", at.Line, "approved_utc must be a time in UTC of the form 2026-02-09T16:12:00Z")
 		} else if r.ApprovedUTC = when; when.Before(r.CreatedUTC) {
-			c.add("A3", at.line, "approved_utc is before created_utc; nobody approves what is not there yet")
+			c.add("A3", at.Line, "approved_utc is before created_utc; nobody approves what is not there yet")
 		}
 	}
 	if r.CreatedUTC.After(c.now) {
-		c.add("A4", c.root.get("created_utc").line, "created_utc is in the future")
+		c.add("A4", c.root.Get("created_utc").Line, "created_utc is in the future")
 	}
 	if r.ApprovedUTC.After(c.now) {
-		c.add("A4", at.line, "approved_utc is in the future")
+		c.add("A4", at.Line, "approved_utc is in the future")
 	}
 }
 
-// open reports whether an approval field of a draft is left open: nothing or ""
+// isOpen reports whether an approval field of a draft is left open: nothing or ""
 // after the colon.
-func (n *node) open() bool {
-	return n.kind == scalarNode && n.text == "" && (n.style == bareStyle || n.style == doubleStyle && n.end-n.start == len(`""`))
+func isOpen(n *source.Tree) bool {
+	return n.Kind == source.Scalar && n.Text == "" && (n.Style == source.Bare || n.Style == source.DoubleQuoted && n.End-n.Start == len(`""`))
 }

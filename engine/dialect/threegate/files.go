@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"holdpoint/engine/source"
 )
 
 const (
@@ -23,35 +25,35 @@ func isSafeName(s string) bool { return len(s) <= maxName && safeName.MatchStrin
 
 // inputs applies I1 to I4.
 func (c *checker) inputs() {
-	list := c.root.get("inputs")
+	list := c.root.Get("inputs")
 	if list == nil {
 		return
 	}
-	if list.kind != listNode {
-		c.add("I1", list.line, "inputs must be a list of entries with name and sha256, [] for none")
+	if list.Kind != source.List {
+		c.add("I1", list.Line, "inputs must be a list of entries with name and sha256, [] for none")
 		return
 	}
 	seen := map[string]bool{}
-	for _, item := range list.items {
+	for _, item := range list.Items {
 		c.shape("I1", item, "an input", "name", "sha256")
 		var in Input
-		if n := item.get("name"); n != nil {
-			name, ok := n.str()
+		if n := item.Get("name"); n != nil {
+			name, ok := stringOf(n)
 			switch {
 			case !ok || !isSafeName(name):
-				c.add("I2", n.line, "an input's name must be a relative path of letters, digits, dots, hyphens and underscores, without a part that begins with a dot")
+				c.add("I2", n.Line, "an input's name must be a relative path of letters, digits, dots, hyphens and underscores, without a part that begins with a dot")
 			case seen[name]:
-				c.add("I4", n.line, "the input %s is declared twice", show(name))
+				c.add("I4", n.Line, "the input %s is declared twice", show(name))
 			default:
 				seen[name] = true
 				in.Name = name
 			}
 		}
-		if n := item.get("sha256"); n != nil {
-			if text, ok := n.str(); ok && hexSHA256.MatchString(text) {
+		if n := item.Get("sha256"); n != nil {
+			if text, ok := stringOf(n); ok && hexSHA256.MatchString(text) {
 				in.SHA256 = text
 			} else {
-				c.add("I3", n.line, "sha256 must be the file's SHA-256 as 64 lower-case hex digits, in quotes if they are all digits")
+				c.add("I3", n.Line, "sha256 must be the file's SHA-256 as 64 lower-case hex digits, in quotes if they are all digits")
 			}
 		}
 		if in.Name != "" {
@@ -61,55 +63,55 @@ func (c *checker) inputs() {
 }
 
 // shape holds an entry of a list to exactly two keys.
-func (c *checker) shape(rule string, item *node, what, first, second string) {
-	if item.kind != mapNode {
-		c.add(rule, item.line, "%s must be an entry with %s and %s", what, first, second)
+func (c *checker) shape(rule string, item *source.Tree, what, first, second string) {
+	if item.Kind != source.Mapping {
+		c.add(rule, item.Line, "%s must be an entry with %s and %s", what, first, second)
 		return
 	}
 	for _, key := range []string{first, second} {
-		if item.get(key) == nil {
-			c.add(rule, item.line, "%s needs the key %s", what, key)
+		if item.Get(key) == nil {
+			c.add(rule, item.Line, "%s needs the key %s", what, key)
 		}
 	}
-	for _, k := range item.keys {
-		if k.text != first && k.text != second {
-			c.add(rule, k.line, "%s has the keys %s and %s only, not %s", what, first, second, show(k.text))
+	for _, k := range item.Keys {
+		if k.Text != first && k.Text != second {
+			c.add(rule, k.Line, "%s has the keys %s and %s only, not %s", what, first, second, show(k.Text))
 		}
 	}
 }
 
 // outputs applies O1 and O2.
 func (c *checker) outputs() {
-	list := c.root.get("outputs_expected")
+	list := c.root.Get("outputs_expected")
 	if list == nil {
 		return
 	}
-	if list.kind != listNode || len(list.items) == 0 {
-		c.add("O1", list.line, "outputs_expected must be a list of at least one entry with path and description")
+	if list.Kind != source.List || len(list.Items) == 0 {
+		c.add("O1", list.Line, "outputs_expected must be a list of at least one entry with path and description")
 		return
 	}
 	seen := map[string]bool{}
-	for _, item := range list.items {
+	for _, item := range list.Items {
 		c.shape("O1", item, "an output", "path", "description")
 		var out Output
-		if n := item.get("description"); n != nil {
-			text, ok := n.str()
+		if n := item.Get("description"); n != nil {
+			text, ok := stringOf(n)
 			if !ok || blankText(text) {
-				c.add("O1", n.line, "an output's description must be a text that is not blank")
+				c.add("O1", n.Line, "an output's description must be a text that is not blank")
 			}
 			out.Description = text
 		}
-		n := item.get("path")
+		n := item.Get("path")
 		if n == nil {
 			continue
 		}
-		text, ok := n.str()
+		text, ok := stringOf(n)
 		name := strings.TrimPrefix(text, outRoot)
 		switch {
 		case !ok || !isSafeName(name):
-			c.add("O2", n.line, "an output's path must be relative or begin with /out/, of letters, digits, dots, hyphens and underscores, without a part that begins with a dot")
+			c.add("O2", n.Line, "an output's path must be relative or begin with /out/, of letters, digits, dots, hyphens and underscores, without a part that begins with a dot")
 		case seen[name]:
-			c.add("O2", n.line, "the output %s is declared twice", show(outRoot+name))
+			c.add("O2", n.Line, "the output %s is declared twice", show(outRoot+name))
 		default:
 			seen[name] = true
 			out.Path = outRoot + name

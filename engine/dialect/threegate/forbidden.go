@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"holdpoint/engine/source"
 )
 
 // pattern is one shape of forbidden text. It is searched only in texts that hold
@@ -150,19 +152,19 @@ func (c *checker) proseScan(body int) {
 }
 
 // scalarScan judges what scalars say that are not written as they read.
-func (c *checker) scalarScan(n *node) {
-	if n.kind == scalarNode && !strings.Contains(c.src[n.start:max(n.start, n.end)], n.text) {
-		for line := range strings.Lines(foldLetters(n.text)) {
+func (c *checker) scalarScan(n *source.Tree) {
+	if n.Kind == source.Scalar && !strings.Contains(c.src[n.Start:max(n.Start, n.End)], n.Text) {
+		for line := range strings.Lines(foldLetters(n.Text)) {
 			if problem := proseProblem(strings.TrimSuffix(line, "\n")); problem != "" {
-				c.add("X2", n.line, "the value holds %s; only paths under /in/ and /out/ may be named", problem)
+				c.add("X2", n.Line, "the value holds %s; only paths under /in/ and /out/ may be named", problem)
 			}
 		}
-		c.scan(n.text, n.line)
+		c.scan(n.Text, n.Line)
 	}
-	for _, k := range n.keys {
+	for _, k := range n.Keys {
 		c.scalarScan(k)
 	}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		c.scalarScan(item)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"holdpoint/engine/source"
 )
 
 // keys are the keys of the front matter, all required but optionalKey. A draft
@@ -26,21 +28,21 @@ var (
 // maxPurpose bounds the purpose, in characters (F11).
 const maxPurpose = 500
 
-// str reports whether a value is a string: quoted, a block, or a plain scalar
+// stringOf reports whether a value is a string: quoted, a block, or a plain scalar
 // that YAML 1.2's core schema takes for nothing else.
-func (n *node) str() (string, bool) {
-	if n == nil || n.kind != scalarNode || n.style == bareStyle {
+func stringOf(n *source.Tree) (string, bool) {
+	if n == nil || n.Kind != source.Scalar || n.Style == source.Bare {
 		return "", false
 	}
-	if n.style == plainStyle && (slices.Contains(coreWords, n.text) || coreNumber.MatchString(n.text)) {
+	if n.Style == source.Plain && (slices.Contains(coreWords, n.Text) || coreNumber.MatchString(n.Text)) {
 		return "", false
 	}
-	return n.text, true
+	return n.Text, true
 }
 
-// plain is the text of a plain scalar.
-func (n *node) plain() (string, bool) {
-	return n.text, n.kind == scalarNode && n.style == plainStyle
+// plainText is the text of a plain scalar.
+func plainText(n *source.Tree) (string, bool) {
+	return n.Text, n.Kind == source.Scalar && n.Style == source.Plain
 }
 
 func blankText(s string) bool { return strings.TrimSpace(s) == "" }
@@ -49,43 +51,43 @@ func blankText(s string) bool { return strings.TrimSpace(s) == "" }
 func (c *checker) checkFrontMatter() {
 	for _, key := range keys {
 		approval := key == "approved_by" || key == "approved_utc"
-		if c.complete && c.root.get(key) == nil && key != optionalKey && (!c.draft || !approval) {
+		if c.complete && c.root.Get(key) == nil && key != optionalKey && (!c.draft || !approval) {
 			c.add("F4", 1, "the key %s is missing from the front matter", key)
 		}
 	}
-	for _, k := range c.root.keys {
-		if !slices.Contains(keys, k.text) && k.text != "<<" {
-			c.add("F5", k.line, "the key %s is not one of the schema's", show(k.text))
+	for _, k := range c.root.Keys {
+		if !slices.Contains(keys, k.Text) && k.Text != "<<" {
+			c.add("F5", k.Line, "the key %s is not one of the schema's", show(k.Text))
 		}
 	}
 	r := c.request
 	c.oneOf("F6", "request_type", &r.RequestType, "tool_request")
-	if n := c.root.get("schema_version"); n != nil {
-		if text, plain := n.plain(); plain && text == "1" {
+	if n := c.root.Get("schema_version"); n != nil {
+		if text, plain := plainText(n); plain && text == "1" {
 			r.SchemaVersion = 1
 		} else {
-			c.add("F7", n.line, "schema_version must be the integer 1, without quotes")
+			c.add("F7", n.Line, "schema_version must be the integer 1, without quotes")
 		}
 	}
-	if n := c.root.get("request_id"); n != nil {
-		if text, ok := n.str(); ok && requestID.MatchString(text) {
+	if n := c.root.Get("request_id"); n != nil {
+		if text, ok := stringOf(n); ok && requestID.MatchString(text) {
 			r.RequestID = text
 		} else {
-			c.add("F8", n.line, "request_id must be 1 to 128 letters, digits, dots, hyphens or underscores, begin with a letter or digit, and be no number")
+			c.add("F8", n.Line, "request_id must be 1 to 128 letters, digits, dots, hyphens or underscores, begin with a letter or digit, and be no number")
 		}
 	}
-	if n := c.root.get("created_utc"); n != nil {
-		if at, ok := n.utc(); ok {
+	if n := c.root.Get("created_utc"); n != nil {
+		if at, ok := timeOf(n); ok {
 			r.CreatedUTC = at
 		} else {
-			c.add("F9", n.line, "created_utc must be a time in UTC of the form 2026-02-09T16:05:01Z")
+			c.add("F9", n.Line, "created_utc must be a time in UTC of the form 2026-02-09T16:05:01Z")
 		}
 	}
 	c.oneOf("F10", "requested_by", &r.RequestedBy, "human", "core_draft")
-	if n := c.root.get("purpose"); n != nil {
-		text, ok := n.str()
+	if n := c.root.Get("purpose"); n != nil {
+		text, ok := stringOf(n)
 		if !ok || blankText(text) || strings.Contains(text, "\n") || utf8.RuneCountInString(text) > maxPurpose {
-			c.add("F11", n.line, "purpose must be one line of text, not blank, of at most %d characters", maxPurpose)
+			c.add("F11", n.Line, "purpose must be one line of text, not blank, of at most %d characters", maxPurpose)
 		} else {
 			r.Purpose = text
 		}
@@ -95,18 +97,18 @@ func (c *checker) checkFrontMatter() {
 }
 
 func (c *checker) constraints() {
-	n := c.root.get("constraints")
+	n := c.root.Get("constraints")
 	if n == nil {
 		return
 	}
-	if n.kind != listNode || len(n.items) == 0 {
-		c.add("F13", n.line, "constraints must be a list of at least one text")
+	if n.Kind != source.List || len(n.Items) == 0 {
+		c.add("F13", n.Line, "constraints must be a list of at least one text")
 		return
 	}
-	for _, item := range n.items {
-		text, ok := item.str()
+	for _, item := range n.Items {
+		text, ok := stringOf(item)
 		if !ok || blankText(text) {
-			c.add("F13", item.line, "every constraint must be a text that is not blank; quote it if YAML takes it for something else")
+			c.add("F13", item.Line, "every constraint must be a text that is not blank; quote it if YAML takes it for something else")
 			continue
 		}
 		c.request.Constraints = append(c.request.Constraints, text)
@@ -115,13 +117,13 @@ func (c *checker) constraints() {
 
 // oneOf applies a rule that allows a key a few strings.
 func (c *checker) oneOf(rule, key string, to *string, allowed ...string) {
-	n := c.root.get(key)
+	n := c.root.Get(key)
 	if n == nil {
 		return
 	}
-	text, ok := n.str()
+	text, ok := stringOf(n)
 	if !ok || !slices.Contains(allowed, text) {
-		c.add(rule, n.line, "%s must be exactly %s", key, orList(allowed))
+		c.add(rule, n.Line, "%s must be exactly %s", key, orList(allowed))
 		return
 	}
 	*to = text
@@ -136,9 +138,9 @@ func orList(words []string) string {
 
 const utcLayout = "2006-01-02T15:04:05Z"
 
-// utc reads the one form of a time that a request may have.
-func (n *node) utc() (time.Time, bool) {
-	text, ok := n.str()
+// timeOf reads the one form of a time that a request may have.
+func timeOf(n *source.Tree) (time.Time, bool) {
+	text, ok := stringOf(n)
 	if !ok {
 		return time.Time{}, false
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"holdpoint/engine/source"
 )
 
 var (
@@ -16,12 +18,12 @@ var (
 
 // limits applies L1 and L2.
 func (c *checker) limits() {
-	if n := c.root.get("cpu_limit"); n != nil {
-		quoted := n.kind == scalarNode && (n.style == doubleStyle || n.style == singleStyle)
-		if quoted && decimal.MatchString(n.text) && strings.Trim(n.text, "0.") != "" {
-			c.request.CPULimit = n.text
+	if n := c.root.Get("cpu_limit"); n != nil {
+		quoted := n.Kind == source.Scalar && (n.Style == source.DoubleQuoted || n.Style == source.SingleQuoted)
+		if quoted && decimal.MatchString(n.Text) && strings.Trim(n.Text, "0.") != "" {
+			c.request.CPULimit = n.Text
 		} else {
-			c.add("L1", n.line, "cpu_limit must be a positive decimal number in quotes, such as \"2\" or \"0.5\"")
+			c.add("L1", n.Line, "cpu_limit must be a positive decimal number in quotes, such as \"2\" or \"0.5\"")
 		}
 	}
 	c.limit("memory_limit_mb", &c.request.MemoryLimitMB)
@@ -29,13 +31,13 @@ func (c *checker) limits() {
 }
 
 func (c *checker) limit(key string, to *int) {
-	n := c.root.get(key)
+	n := c.root.Get(key)
 	if n == nil {
 		return
 	}
-	text, plain := n.plain()
+	text, plain := plainText(n)
 	if !plain || !positive.MatchString(text) {
-		c.add("L2", n.line, "%s must be a positive integer of at most nine plain digits, without quotes", key)
+		c.add("L2", n.Line, "%s must be a positive integer of at most nine plain digits, without quotes", key)
 		return
 	}
 	*to, _ = strconv.Atoi(text)
@@ -49,39 +51,39 @@ var privateDomains = []string{
 // network applies N1 to N4.
 func (c *checker) network() {
 	r := c.request
-	mode := c.root.get("network")
+	mode := c.root.Get("network")
 	c.oneOf("N1", "network", &r.Network, "none", "allowlist")
-	list := c.root.get(optionalKey)
+	list := c.root.Get(optionalKey)
 	hosts := 0
-	if list != nil && list.kind == listNode {
-		hosts = len(list.items)
-		for _, item := range list.items {
-			host, ok := item.str()
+	if list != nil && list.Kind == source.List {
+		hosts = len(list.Items)
+		for _, item := range list.Items {
+			host, ok := stringOf(item)
 			if !ok || !isHost(host) {
-				c.add("N4", item.line, "every host must be a full public domain name in lower case, without scheme, port, path or wildcard")
+				c.add("N4", item.Line, "every host must be a full public domain name in lower case, without scheme, port, path or wildcard")
 				continue
 			}
 			if strings.Contains(host, "xn--") {
-				c.warn("N4", item.line, "the host is written in punycode; look up which name people would see")
+				c.warn("N4", item.Line, "the host is written in punycode; look up which name people would see")
 			}
 			r.NetworkAllowlist = append(r.NetworkAllowlist, host)
 		}
 	}
 	switch {
-	case list != nil && list.kind != listNode:
+	case list != nil && list.Kind != source.List:
 		rule := "N2"
 		if r.Network == "none" {
 			rule = "N3"
 		}
-		c.add(rule, list.line, "network_allowlist must be a list of host names, [] for none")
+		c.add(rule, list.Line, "network_allowlist must be a list of host names, [] for none")
 	case r.Network == "allowlist" && hosts == 0 && c.complete:
-		line := mode.line
+		line := mode.Line
 		if list != nil {
-			line = list.line
+			line = list.Line
 		}
 		c.add("N2", line, "network: allowlist needs at least one host in network_allowlist; else write network: none")
 	case r.Network == "none" && hosts > 0:
-		c.add("N3", list.line, "network: none allows no hosts; empty network_allowlist or write network: allowlist")
+		c.add("N3", list.Line, "network: none allows no hosts; empty network_allowlist or write network: allowlist")
 	}
 }
 

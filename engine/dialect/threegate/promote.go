@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"holdpoint/engine/source"
 )
 
 // The two approval fields of a document.
@@ -62,32 +64,32 @@ func first(violations []Violation) string {
 // fill is the edit that gives an open approval field its value. A key that is
 // left out is put behind the key after.
 func (c *checker) fill(key, value, after string) edit {
-	n := c.root.get(key)
+	n := c.root.Get(key)
 	single := "'" + strings.ReplaceAll(value, "'", "''") + "'"
 	switch {
 	case n == nil:
 		at, text := c.place(key, after)
 		return edit{at, at, text + single + c.tail()}
-	case n.style == bareStyle:
-		return edit{n.start, n.start, "  " + single}
+	case n.Style == source.Bare:
+		return edit{n.Start, n.Start, "  " + single}
 	}
-	return edit{n.start, n.end, `"` + value + `"`}
+	return edit{n.Start, n.End, `"` + value + `"`}
 }
 
 // place is where a new key goes, and the text in front of its value.
 func (c *checker) place(key, after string) (offset int, text string) {
-	previous := c.root.get(after)
-	if c.root.style == flowStyle {
-		return previous.end, ", " + key + ": "
+	previous := c.root.Get(after)
+	if c.root.Style == source.Flow {
+		return previous.End, ", " + key + ": "
 	}
-	line := c.number(previous.end) // counted from 1, which is the line after it from 0
-	column := c.root.keys[0].start - c.starts[c.root.keys[0].line-1]
+	line := c.number(previous.End) // counted from 1, which is the line after it from 0
+	column := c.root.Keys[0].Start - c.starts[c.root.Keys[0].Line-1]
 	return c.starts[line], strings.Repeat(" ", column) + key + ": "
 }
 
 // tail ends a new key's line.
 func (c *checker) tail() string {
-	if c.root.style == flowStyle {
+	if c.root.Style == source.Flow {
 		return ""
 	}
 	return "\n"
@@ -113,11 +115,11 @@ func Demote(promoted []byte) ([]byte, error) {
 	if found && len(promoted) <= MaxBytes {
 		c.root, c.complete = read(&c.lines, from, to, c.add)
 	}
-	if !c.complete || c.root.get(approvedBy) == nil || c.root.get(approvedUTC) == nil {
+	if !c.complete || c.root.Get(approvedBy) == nil || c.root.Get(approvedUTC) == nil {
 		return nil, errors.New("demote a document: it has no approval that can be read")
 	}
-	name, at := c.root.get(approvedBy).text, c.root.get(approvedUTC)
-	when, ok := at.utc()
+	name, at := c.root.Get(approvedBy).Text, c.root.Get(approvedUTC)
+	when, ok := timeOf(at)
 	if !ok {
 		return nil, errors.New("demote a document: its approved_utc is no time")
 	}
@@ -135,21 +137,21 @@ func Demote(promoted []byte) ([]byte, error) {
 
 // clear is the edit that takes an approval field's value away again.
 func (c *checker) clear(key string) edit {
-	var k *node
-	for _, k = range c.root.keys {
-		if k.text == key {
+	var k *source.Tree
+	for _, k = range c.root.Keys {
+		if k.Text == key {
 			break
 		}
 	}
-	n := c.root.get(key)
-	switch colon := k.end + len(":"); {
-	case n.style == doubleStyle:
-		return edit{n.start, n.end, `""`}
-	case n.style == singleStyle && strings.HasPrefix(c.src[colon:], "  '"):
-		return edit{colon, n.end, ""}
-	case c.root.style == flowStyle:
-		return edit{max(k.start-len(", "), 0), n.end, ""}
+	n := c.root.Get(key)
+	switch colon := k.End + len(":"); {
+	case n.Style == source.DoubleQuoted:
+		return edit{n.Start, n.End, `""`}
+	case n.Style == source.SingleQuoted && strings.HasPrefix(c.src[colon:], "  '"):
+		return edit{colon, n.End, ""}
+	case c.root.Style == source.Flow:
+		return edit{max(k.Start-len(", "), 0), n.End, ""}
 	}
-	line := k.line - 1
+	line := k.Line - 1
 	return edit{c.starts[line], c.starts[min(line+1, len(c.starts)-1)], ""}
 }

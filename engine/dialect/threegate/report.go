@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"holdpoint/engine/source"
 )
 
 // Violation is one breach of one rule.
@@ -44,8 +46,8 @@ type checker struct {
 	lines
 	now        time.Time
 	draft      bool
-	root       *node // the front matter; nil when it cannot be read
-	complete   bool  // all of the front matter could be read
+	root       *source.Tree // the front matter; nil when it cannot be read
+	complete   bool         // all of the front matter could be read
 	sections   [4]section
 	request    *Request
 	violations []Violation
@@ -134,14 +136,14 @@ func show(s string) string {
 }
 
 // hiddenInScalars applies D4 to what escapes of quoted scalars write.
-func (c *checker) hiddenInScalars(n *node) {
-	if n.style == doubleStyle && strings.ContainsFunc(n.text, hiddenButLF) {
-		c.add("D4", n.line, "an escape in this value writes a control, format or invisible character; write visible text only")
+func (c *checker) hiddenInScalars(n *source.Tree) {
+	if n.Style == source.DoubleQuoted && strings.ContainsFunc(n.Text, hiddenButLF) {
+		c.add("D4", n.Line, "an escape in this value writes a control, format or invisible character; write visible text only")
 	}
-	for _, k := range n.keys {
+	for _, k := range n.Keys {
 		c.hiddenInScalars(k)
 	}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		c.hiddenInScalars(item)
 	}
 }

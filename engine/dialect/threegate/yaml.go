@@ -13,64 +13,12 @@ const maxNesting = 16
 // maxKeys bounds one mapping. The front matter knows sixteen keys.
 const maxKeys = 128
 
-type nodeKind = source.TreeKind
-
-const (
-	scalarNode = source.Scalar
-	listNode   = source.List
-	mapNode    = source.Mapping
-	aliasNode  = source.Alias // refused by F3; it stands for a value that is not known
-)
-
-type nodeStyle = source.Style
-
-const (
-	bareStyle   = source.Bare
-	plainStyle  = source.Plain
-	singleStyle = source.SingleQuoted
-	doubleStyle = source.DoubleQuoted
-	flowStyle   = source.Flow
-)
-
-// node is one value of the front matter.
-type node struct {
-	kind  nodeKind
-	style nodeStyle
-	text  string // of a scalar
-	line  int    // counted from 1
-	// start and end are the bytes of the document that hold the value.
-	start, end int
-	keys       []*node // of a mapping, beside items
-	items      []*node // elements of a list, values of a mapping
-}
-
-func nodeOf(t *source.Tree) *node {
-	n := &node{kind: t.Kind, style: t.Style, text: t.Text, line: t.Line, start: t.Start, end: t.End}
-	for _, k := range t.Keys {
-		n.keys = append(n.keys, nodeOf(k))
-	}
-	for _, item := range t.Items {
-		n.items = append(n.items, nodeOf(item))
-	}
-	return n
-}
-
-// get is the value of a mapping's key, or nil.
-func (n *node) get(key string) *node {
-	for i, k := range n.keys {
-		if k.text == key {
-			return n.items[i]
-		}
-	}
-	return nil
-}
-
 // F3 names what it forbids, and the characters that begin it.
 var properties = map[string][2]string{source.YAMLTag: {"tags", "!"}, source.YAMLAnchor: {"anchors", "&"}, source.YAMLAlias: {"aliases", "*"}}
 
 // read reads the lines from until to as one mapping (F2, F3). It returns nil when
 // there is none, and complete only when everything could be read.
-func read(l *lines, from, to int, add func(string, int, string, ...any)) (root *node, complete bool) {
+func read(l *lines, from, to int, add func(string, int, string, ...any)) (root *source.Tree, complete bool) {
 	for i := from; i < to; i++ {
 		line := l.at(i)
 		switch {
@@ -109,7 +57,7 @@ func read(l *lines, from, to int, add func(string, int, string, ...any)) (root *
 		}
 		return nil, false
 	}
-	return nodeOf(tree), complete
+	return tree, complete
 }
 
 func isMarker(line, mark string) bool {

@@ -7,10 +7,12 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"pgregory.net/rapid"
+
+	"holdpoint/engine/source"
 )
 
 // readAll reads a text as front matter.
-func readAll(text string) (*node, bool) {
+func readAll(text string) (*source.Tree, bool) {
 	ok := true
 	l := cut(strings.TrimSuffix(text, "\n") + "\n")
 	root, complete := read(&l, 0, l.count()-1, func(string, int, string, ...any) { ok = false })
@@ -19,37 +21,37 @@ func readAll(text string) (*node, bool) {
 
 // differs compares a value with what a YAML library reads. Scalars that are no
 // strings are compared by kind only.
-func (n *node) differs(other any) string {
-	switch n.kind {
-	case mapNode:
+func differs(n *source.Tree, other any) string {
+	switch n.Kind {
+	case source.Mapping:
 		m, ok := other.(map[string]any)
-		if !ok || len(m) != len(n.keys) {
-			return fmt.Sprintf("line %d: a mapping of %d keys, not %#v", n.line, len(n.keys), other)
+		if !ok || len(m) != len(n.Keys) {
+			return fmt.Sprintf("line %d: a mapping of %d keys, not %#v", n.Line, len(n.Keys), other)
 		}
-		for i, k := range n.keys {
-			value, found := m[k.text]
+		for i, k := range n.Keys {
+			value, found := m[k.Text]
 			if !found {
-				return fmt.Sprintf("line %d: no key %q in %#v", k.line, k.text, other)
+				return fmt.Sprintf("line %d: no key %q in %#v", k.Line, k.Text, other)
 			}
-			if d := n.items[i].differs(value); d != "" {
+			if d := differs(n.Items[i], value); d != "" {
 				return d
 			}
 		}
-	case listNode:
+	case source.List:
 		list, ok := other.([]any)
-		if !ok || len(list) != len(n.items) {
-			return fmt.Sprintf("line %d: a list of %d, not %#v", n.line, len(n.items), other)
+		if !ok || len(list) != len(n.Items) {
+			return fmt.Sprintf("line %d: a list of %d, not %#v", n.Line, len(n.Items), other)
 		}
-		for i, item := range n.items {
-			if d := item.differs(list[i]); d != "" {
+		for i, item := range n.Items {
+			if d := differs(item, list[i]); d != "" {
 				return d
 			}
 		}
-	case scalarNode, aliasNode:
-		text, ok := n.str()
+	case source.Scalar, source.Alias:
+		text, ok := stringOf(n)
 		got, isString := other.(string)
 		if ok != isString || ok && squeeze(text) != squeeze(got) {
-			return fmt.Sprintf("line %d: %q (a string: %v), not %#v", n.line, n.text, ok, other)
+			return fmt.Sprintf("line %d: %q (a string: %v), not %#v", n.Line, n.Text, ok, other)
 		}
 	}
 	return ""
@@ -92,11 +94,11 @@ func TestReader(t *testing.T) {
 			t.Errorf("%q cannot be read", text)
 			continue
 		}
-		if d := root.differs(want); d != "" {
+		if d := differs(root, want); d != "" {
 			t.Errorf("%q: %s", text, d)
 		}
-		if a, is := want.(map[string]any)["a"].(string); is && root.get("a").text != a {
-			t.Errorf("%q: got %q, want %q", text, root.get("a").text, a)
+		if a, is := want.(map[string]any)["a"].(string); is && root.Get("a").Text != a {
+			t.Errorf("%q: got %q, want %q", text, root.Get("a").Text, a)
 		}
 	}
 	for text, tag := range map[string]string{
@@ -104,7 +106,7 @@ func TestReader(t *testing.T) {
 		"nULL": "s", "yes": "s", "1_0": "s", "0b1": "s", "1:2": "s", "1.2.3": "s", "+": "s", "e3": "s", "0xG": "s",
 	} {
 		root, _ := readAll("a: " + text)
-		if _, ok := root.get("a").str(); ok != (tag == "s") {
+		if _, ok := stringOf(root.Get("a")); ok != (tag == "s") {
 			t.Errorf("%s is a string: %v", text, ok)
 		}
 	}
@@ -198,14 +200,14 @@ func TestReaderAgreesWithLibrary(t *testing.T) {
 		if !ok {
 			t.Fatalf("%q cannot be read", w.String())
 		}
-		if d := root.differs(want); d != "" {
+		if d := differs(root, want); d != "" {
 			t.Fatalf("%q: %s", w.String(), d)
 		}
 		var other map[string]any
 		if err := yaml.Unmarshal([]byte(w.String()), &other); err != nil {
 			t.Fatalf("%q: the library says %v", w.String(), err)
 		}
-		if d := root.differs(other); d != "" {
+		if d := differs(root, other); d != "" {
 			t.Fatalf("%q: the library differs: %s", w.String(), d)
 		}
 	})
