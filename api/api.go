@@ -5,6 +5,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -284,10 +285,7 @@ func (a *API) recordTurnedAway(r *http.Request, p access.Principal, f *failure) 
 	a.Metrics.turnedAway.WithLabelValues(f.Code).Inc()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*time.Second)
 	defer cancel()
-	route := r.Pattern
-	if route == "" {
-		route = "unknown"
-	}
+	route := cmp.Or(r.Pattern, "unknown")
 	var err error
 	if p.KeyID == "" || f.Code == tooManyInFlight {
 		// Its message may quote the request: a number has none.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -180,10 +181,7 @@ func (a changeDoor) withdrawChange(c *call) error {
 }
 
 func (a changeDoor) listEditions(c *call) error {
-	kind := c.r.URL.Query().Get("kind")
-	if kind == "" {
-		kind = "policy"
-	}
+	kind := cmp.Or(c.r.URL.Query().Get("kind"), "policy")
 	if a.Changes == nil {
 		return ok(c, Editions{[]Edition{}})
 	}

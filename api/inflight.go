@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,15 +96,9 @@ type usage struct {
 }
 
 func newInFlight(l Limits) *inFlight {
-	if l.Calls == 0 {
-		l.Calls = DefaultCalls
-	}
-	if l.Bytes == 0 {
-		l.Bytes = DefaultBytes
-	}
-	if l.TotalBytes == 0 {
-		l.TotalBytes = DefaultTotalBytes
-	}
+	l.Calls = cmp.Or(l.Calls, DefaultCalls)
+	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
+	l.TotalBytes = cmp.Or(l.TotalBytes, DefaultTotalBytes)
 	processors := runtime.GOMAXPROCS(0)
 	return &inFlight{
 		limits: l, by: map[string]usage{}, reading: fair.NewLimit(mostLong),

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // the page and its style sheet
 	"encoding/json"
 	"fmt"
@@ -59,20 +60,14 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 			})
 		}
 		if op.in != nil {
-			takes := op.takes
-			if takes == "" {
-				takes = "application/json"
-			}
+			takes := cmp.Or(op.takes, "application/json")
 			o.RequestBody = &huma.RequestBody{Required: op.in != CancelBody{}, Content: map[string]*huma.MediaType{
 				takes: {Schema: registry.Schema(reflect.TypeOf(op.in), true, operationID(op)+"Body"), Example: op.example},
 			}}
 		}
 		for _, status := range op.statuses {
 			response := &huma.Response{Description: http.StatusText(status), Headers: answerHeaders(op, status)}
-			kind := op.mediaType
-			if kind == "" {
-				kind = "application/json"
-			}
+			kind := cmp.Or(op.mediaType, "application/json")
 			media := &huma.MediaType{}
 			if op.out != nil {
 				media.Schema = registry.Schema(reflect.TypeOf(op.out), true, operationID(op)+"Answer")

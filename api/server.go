@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -68,12 +69,8 @@ func Observe(next http.Handler, log *slog.Logger, m *Metrics, spans trace.Tracer
 				}
 			}
 			route, status := r.Pattern, rec.status
-			if route == "" {
-				route = "unmatched"
-			}
-			if status == 0 {
-				status = http.StatusOK
-			}
+			route = cmp.Or(route, "unmatched")
+			status = cmp.Or(status, http.StatusOK)
 			took := time.Since(started)
 			m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 			m.requestSeconds.WithLabelValues(route).Observe(took.Seconds())
@@ -126,16 +123,12 @@ type recorder struct {
 }
 
 func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
-	}
+	r.status = cmp.Or(r.status, status)
 	r.ResponseWriter.WriteHeader(status)
 }
 
 func (r *recorder) Write(b []byte) (int, error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
+	r.status = cmp.Or(r.status, http.StatusOK)
 	return r.ResponseWriter.Write(b)
 }
 

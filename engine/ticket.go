@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -37,9 +38,7 @@ func (t *TicketTerms) narrowed(other *TicketTerms) (*TicketTerms, bool) {
 		return t, true
 	}
 	n := *t
-	if n.System == "" {
-		n.System = other.System
-	}
+	n.System = cmp.Or(n.System, other.System)
 	var projects, states bool
 	n.Projects, projects = common(t.Projects, other.Projects)
 	n.States, states = common(t.States, other.States)

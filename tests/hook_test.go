@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -250,10 +251,7 @@ func (h *hookRun) edited(was, safer map[string]any) {
 	a := d.agent(t).get(id)
 	d.reviewer(t, 0).do("POST", approvalPath(id)+"/edits", map[string]any{"digest": a.Digest, "version": a.Version, "arguments": safer, "comment": "so"}).want(t, 200)
 	d.reviewer(t, 1).approve(d.agent(t).get(id))
-	failed := h.host.failed
-	if failed == "" {
-		failed = "failed"
-	}
+	failed := cmp.Or(h.host.failed, "failed")
 	if h.host.answers {
 		got := h.runs("d2", "Bash", was)
 		if changed, _ := got["updatedInput"].(map[string]any); changed["command"] != safer["command"] {

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -231,9 +232,7 @@ func (r *recorded) work(i int, a approval) {
 	for range 3 + rand.IntN(4) {
 		<-time.After(time.Duration(rand.IntN(450)) * time.Millisecond) // the phase is the test
 		d := request{what: requests[rand.IntN(len(requests))], who: uint(i), digest: a.Digest, version: a.Version, by: time.Duration(rand.IntN(4)) * 100 * time.Millisecond}
-		if d.by == 0 {
-			d.by = 50 * time.Millisecond
-		}
+		d.by = cmp.Or(d.by, 50*time.Millisecond)
 		seen, ok := r.do(i, d)
 		if ok {
 			a = seen

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -134,10 +135,7 @@ func TestBulkSetsApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, nil).signIn("ada@example.com")
 			ids := refunds(c.m, 2)
-			tool := test.tool
-			if tool == "" {
-				tool = "payments.refund"
-			}
+			tool := cmp.Or(test.tool, "payments.refund")
 			c.m.add("apr_odd", tool, test.args, func(card *gate.Card) {
 				one(card)
 				if test.edit != nil {

@@ -339,9 +339,7 @@ func credential(by engine.Actor) string {
 	kind := map[engine.ActorKind]string{
 		engine.HumanActor: "a person", engine.AgentActor: "an agent's key", engine.ServiceActor: "a service key", engine.SystemActor: "Holdpoint itself",
 	}[by.Kind]
-	if kind == "" {
-		kind = string(by.Kind)
-	}
+	kind = cmp.Or(kind, string(by.Kind))
 	text := fmt.Sprintf("%s (%s)", by.ID, kind)
 	if by.Channel != "" {
 		text += ", over " + by.Channel

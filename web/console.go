@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,9 +136,7 @@ func New(c Config) (*Console, error) {
 	if c.SessionTTL < 0 {
 		return nil, fmt.Errorf("console: a session cannot last %s", c.SessionTTL)
 	}
-	if c.SessionTTL == 0 {
-		c.SessionTTL = 12 * time.Hour
-	}
+	c.SessionTTL = cmp.Or(c.SessionTTL, 12*time.Hour)
 	if c.Remote == nil {
 		c.Remote = func(r *http.Request) string {
 			if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -236,9 +237,7 @@ func (l *fakeLog) sample(t testing.TB) {
 	why := func(code, message string) []engine.Reason { return []engine.Reason{{Code: code, Message: message}} }
 	call := func(e engine.Event) engine.Event {
 		e.AgentID, e.RequestID = "agt_billing", "req_"+string(e.Type)
-		if e.ToolName == "" {
-			e.ToolName = "payments.transfer"
-		}
+		e.ToolName = cmp.Or(e.ToolName, "payments.transfer")
 		return e
 	}
 	for _, e := range []engine.Event{

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -219,9 +220,7 @@ func historyRow(a approval.Approval, p engine.Person, told gate.Stakes, name fun
 	if row.Change = gate.ChangeUnder(a.Call.Tool) != ""; row.Change {
 		row.Tool, row.Agent = calledTool(a.Call.Tool), ""
 	}
-	if row.Execution == "" {
-		row.Execution = "did not run"
-	}
+	row.Execution = cmp.Or(row.Execution, "did not run")
 	return row
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strings"
@@ -49,9 +50,6 @@ func turn(ctx context.Context, switches KillSwitches, p engine.Person, agentID, 
 }
 
 func kill(k registry.Kill, name func(string) string) views.Kill {
-	who := name(k.By)
-	if who == "" {
-		who = "the command line"
-	}
+	who := cmp.Or(name(k.By), "the command line")
 	return views.Kill{On: true, AgentID: k.AgentID, Reason: k.Reason, By: who, At: k.At}
 }

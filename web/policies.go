@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -142,10 +143,7 @@ func parseRequest(doc canon.Value) (spm.Request, []string) {
 	request, wrong := spm.Parse(doc)
 	var failures []string
 	for _, e := range wrong {
-		where := e.Path
-		if where == "" {
-			where = "The request"
-		}
+		where := cmp.Or(e.Path, "The request")
 		failures = append(failures, where+" "+e.Message)
 	}
 	return request, failures

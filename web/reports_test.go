@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -60,9 +61,7 @@ func (r *reports) Reviewers(_ context.Context, q report.ReviewerQuery) (report.R
 	r.loads = append(r.loads, q)
 	answer := r.reviewers
 	answer.Since, answer.Until, answer.Zone = q.Since, q.Until, q.Zone
-	if answer.Zone == "" {
-		answer.Zone = "UTC"
-	}
+	answer.Zone = cmp.Or(answer.Zone, "UTC")
 	if answer.Until.IsZero() {
 		answer.Since, answer.Until = epoch.AddDate(0, 0, -30), epoch
 	}

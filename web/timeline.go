@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -194,10 +195,7 @@ var attemptWords = map[engine.EventType]string{
 // tried and the outcome DENY. The same refusal over and over is told once, with
 // how often, so that nobody can push the rest of the story off the page.
 func addRefusal(moments []views.Moment, e engine.Event, who string) []views.Moment {
-	tried := attemptWords[e.Type]
-	if tried == "" {
-		tried = "tried something"
-	}
+	tried := cmp.Or(attemptWords[e.Type], "tried something")
 	m := views.Moment{At: e.Timestamp, EventID: e.ID, Who: who, What: tried + " and was turned away", Detail: reasonMessages(e), Times: 1}
 	if n := len(moments); n > 0 {
 		last := &moments[n-1]

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,9 +177,7 @@ func (m *responseRecorder) Header() http.Header { return m.header }
 
 // WriteHeader sets the status; the first one counts.
 func (m *responseRecorder) WriteHeader(status int) {
-	if m.status == 0 {
-		m.status = status
-	}
+	m.status = cmp.Or(m.status, status)
 }
 
 // Write adds to the body.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	_ "embed" // a schema
 	"encoding/json"
 	"errors"
@@ -126,10 +127,7 @@ func toolDefinitions() ([]toolDefinition, error) {
 	}
 	kinds := map[string]string{preToolCheckTool: "decision", checkTool: "verdict", redeemTool: "permission"}
 	for _, o := range list {
-		kind := kinds[o.tool.Name]
-		if kind == "" {
-			kind = "approval"
-		}
+		kind := cmp.Or(kinds[o.tool.Name], "approval")
 		schema, err := answering(kind)
 		if err != nil {
 			return nil, err

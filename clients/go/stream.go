@@ -3,6 +3,7 @@ package holdpoint
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,9 +117,7 @@ func readMessages(stream io.Reader, each func(message) bool) error {
 	for size := 0; lines.Scan(); {
 		line := lines.Text()
 		if line == "" {
-			if m.event == "" {
-				m.event = "message"
-			}
+			m.event = cmp.Or(m.event, "message")
 			m.data = strings.Join(data, "\n")
 			if len(data) > 0 && !each(m) {
 				return nil

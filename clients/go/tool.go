@@ -2,6 +2,7 @@ package holdpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -58,10 +59,7 @@ type AlreadyDone struct {
 
 // Error names the call and its outcome.
 func (a *AlreadyDone) Error() string {
-	outcome := a.Outcome
-	if outcome == "" {
-		outcome = "the server knows what became of it"
-	}
+	outcome := cmp.Or(a.Outcome, "the server knows what became of it")
 	return fmt.Sprintf("the call %s has run before: %s", a.Call, outcome)
 }
 

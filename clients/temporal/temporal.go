@@ -191,9 +191,7 @@ func (x *execution) ExecuteActivity(ctx context.Context, in *interceptor.Execute
 	if key == "" {
 		return nil, temporal.NewNonRetryableApplicationError(info.ActivityType.Name+" is gated, and was started without a permit", Ungated, nil)
 	}
-	if tool.Name == "" {
-		tool.Name = info.ActivityType.Name
-	}
+	tool.Name = cmp.Or(tool.Name, info.ActivityType.Name)
 	runs := approvalID != ""
 	if !runs {
 		event, err := tool.event(info, in.Args)

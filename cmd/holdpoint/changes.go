@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,9 +90,7 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 	case r.Kind == store.SignaturesRule:
 		return r.signatures(ctx, c, by)
 	}
-	if r.ExpiresIn == 0 {
-		r.ExpiresIn = admin.DefaultExpiry
-	}
+	r.ExpiresIn = cmp.Or(r.ExpiresIn, admin.DefaultExpiry)
 	rule := approval.Rule{Role: r.Role, Needed: r.Needed, Deny: r.Deny, ExpiresIn: engine.Duration(r.ExpiresIn), Signed: r.Signed}
 	for _, after := range r.Reminder {
 		rule.Reminders = append(rule.Reminders, engine.Duration(after))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -210,10 +211,7 @@ func (d *checkup) tryHook(ctx context.Context, host *hook.Host, h hook.Installed
 		}
 		d.say("it blocks where it fails", open, host.Title+" runs a call whose hook does: "+anew)
 	}
-	limit := h.Timeout
-	if limit == 0 {
-		limit = host.Patience
-	}
+	limit := cmp.Or(h.Timeout, host.Patience)
 	d.say("it ends before "+host.Title+" gives up", inTime(host, h, limit), anew+", with the same --wait and --deadline")
 	call := `{"hook_event_name":"` + host.Before + `","session_id":"holdpoint-doctor","tool_use_id":"holdpoint-doctor","tool_name":"holdpoint_doctor","tool_input":{}}`
 	away, err := closedAddress(ctx)

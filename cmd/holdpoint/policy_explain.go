@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -176,10 +177,7 @@ func explained(x policy.Explanation) string {
 		}
 	}
 	line("outcome", string(x.Decision.Outcome))
-	rule := x.Decision.Rule
-	if rule == "" {
-		rule = "none"
-	}
+	rule := cmp.Or(x.Decision.Rule, "none")
 	line("rule", rule)
 	for _, r := range x.Decision.Reasons {
 		line("reason", r.Message)

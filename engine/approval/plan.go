@@ -335,12 +335,8 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 				req.AnyOf[g].Needed = max(req.AnyOf[g].Needed, r.Needed)
 			}
 		}
-		if req.Within == 0 {
-			req.Within = r.Within
-		}
-		if req.Calendar == "" {
-			req.Calendar = r.Calendar
-		}
+		req.Within = cmp.Or(req.Within, r.Within)
+		req.Calendar = cmp.Or(req.Calendar, r.Calendar)
 		if len(req.Reminders) == 0 {
 			req.Reminders = slices.Clone(r.Reminders)
 		}

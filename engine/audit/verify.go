@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,9 +114,7 @@ type Report struct {
 }
 
 func (v *Verifier) say(p Problem) {
-	if p.Line == 0 {
-		p.Line = v.lines
-	}
+	p.Line = cmp.Or(p.Line, v.lines)
 	if len(v.problems) < maxProblems {
 		v.problems = append(v.problems, p)
 	} else {

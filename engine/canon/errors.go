@@ -1,6 +1,7 @@
 package canon
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -39,10 +40,7 @@ type SyntaxError struct {
 
 // Error is the message with its place.
 func (e *SyntaxError) Error() string {
-	at := e.Path
-	if at == "" {
-		at = "the document"
-	}
+	at := cmp.Or(e.Path, "the document")
 	return fmt.Sprintf("%s (%s, byte %d, in %s)", e.Message, e.Code, e.Offset, at)
 }
 

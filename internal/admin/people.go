@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,7 @@ func (p People) Add(ctx context.Context, by access.Initiator, n NewPerson) (adde
 // adding is the account to add, and the event that tells of it.
 func (p People) adding(ctx context.Context, by access.Initiator, n NewPerson) (engine.Person, engine.Event, error) {
 	added := engine.Person{ID: store.NewID("usr"), Email: strings.ToLower(strings.TrimSpace(n.Email)), Name: strings.TrimSpace(n.Name), Roles: append([]string{}, n.Roles...)}
-	if added.Name == "" {
-		added.Name = added.Email
-	}
+	added.Name = cmp.Or(added.Name, added.Email)
 	if err := emailFits(added.Email, n.Email); err != nil {
 		return added, engine.Event{}, err
 	}

@@ -100,9 +100,7 @@ func (o *output) String() string {
 
 func (in *installation) child(o order) *child {
 	in.t.Helper()
-	if o.URL == "" {
-		o.URL = in.app
-	}
+	o.URL = cmp.Or(o.URL, in.app)
 	o.Key = in.key
 	text, err := json.Marshal(o)
 	must(in.t, err)

@@ -2,6 +2,7 @@ package auditlog_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -123,12 +124,8 @@ func (l *logged) place(within time.Duration) {
 
 // export exports at the size that the log had; nothing waits for a sequencer.
 func (l *logged) export(r auditlog.ExportRequest) ([]byte, auditlog.ExportSummary, error) {
-	if r.Format == "" {
-		r.Format = auditlog.JSONL
-	}
-	if r.Size == 0 {
-		r.Size = l.size
-	}
+	r.Format = cmp.Or(r.Format, auditlog.JSONL)
+	r.Size = cmp.Or(r.Size, l.size)
 	var out bytes.Buffer
 	s, err := l.exporter.Write(context.Background(), &out, r)
 	return out.Bytes(), s, err

@@ -4,6 +4,7 @@
 package auditlog
 
 import (
+	"cmp"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -38,9 +39,7 @@ func New(cfg Config) *Log {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Wait == 0 {
-		cfg.Wait = placedWithin
-	}
+	cfg.Wait = cmp.Or(cfg.Wait, placedWithin)
 	return &Log{
 		Config: cfg, tiles: newTileCache(keptTiles),
 		readers: make(chan struct{}, logReaders), bundlers: make(chan struct{}, logBundlers),

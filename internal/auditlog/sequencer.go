@@ -1,6 +1,7 @@
 package auditlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,10 +76,7 @@ var ErrBehind = errors.New("the audit log in the database is not the one that wa
 // Run sequences until ctx ends. A log that is behind what is known of it is left
 // alone: that is for people to look at.
 func (q *Sequencer) Run(ctx context.Context) {
-	every := q.Every
-	if every == 0 {
-		every = sequenceEvery
-	}
+	every := cmp.Or(q.Every, sequenceEvery)
 	var watching sync.WaitGroup
 	kept := make([]int64, len(q.Floors))
 	watching.Go(func() { q.watch(ctx, kept) })
@@ -119,9 +117,7 @@ func (q *Sequencer) lead(ctx context.Context, l *store.LogLeader, tick <-chan ti
 	if err := q.Check(ctx); err != nil {
 		return err
 	}
-	if q.batch == 0 {
-		q.batch = sequenceBatch
-	}
+	q.batch = cmp.Or(q.batch, sequenceBatch)
 	lead := leading{LogLeader: l, head: head, tree: tree}
 	for {
 		left, err := q.once(ctx, &lead)

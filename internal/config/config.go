@@ -5,6 +5,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -486,9 +487,7 @@ func (c *Config) http() (errs []error) {
 		errs = append(errs, errors.New("public_url: people sign in there, so it must be https (http is for loopback only)"))
 	}
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
-	if c.Issuer == "" {
-		c.Issuer = c.PublicURL
-	}
+	c.Issuer = cmp.Or(c.Issuer, c.PublicURL)
 	for _, text := range strings.FieldsFunc(c.TrustedProxies, func(r rune) bool { return r == ',' || r == ' ' }) {
 		prefix, err := netip.ParsePrefix(text)
 		if addr, addrErr := netip.ParseAddr(text); addrErr == nil {

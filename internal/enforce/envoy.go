@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,9 +65,7 @@ func NewAuthorizer(c Config) (*Authorizer, error) {
 	if c.Gate == nil || c.Key == "" || len(c.Routes) == 0 || c.Logger == nil {
 		return nil, errors.New("an authorizer needs a gate, a key, routes and a logger")
 	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	return &Authorizer{
 		routes: c.Routes, lease: c.Timeout, authorization: c.Authorization, logger: c.Logger,
 		gate: newGate(c.Gate.String(), c.Key), slots: make(chan struct{}, maxReports),

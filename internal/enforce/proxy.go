@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -86,9 +87,7 @@ func New(c Config) (*Proxy, error) {
 	if c.Upstream == nil || c.Gate == nil || c.Key == "" || len(c.Routes) == 0 || c.Logger == nil {
 		return nil, errors.New("a proxy needs an upstream, a gate, a key, routes and a logger")
 	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	return &Proxy{Config: c, gate: newGate(c.Gate.String(), c.Key), transport: &http.Transport{
 		// On a connection that was used before, the library sends some requests a second
 		// time by itself, and over HTTP/2 too: one token is one request.

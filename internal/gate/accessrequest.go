@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -155,9 +156,7 @@ func (j *Judge) refusal(p *Proposal, n notApplicable) engine.Decision {
 // notPermitted puts on record that an approval was presented that does not permit the
 // call.
 func (g *Gate) notPermitted(ctx context.Context, p access.Principal, proposal *Proposal, r Request, n notApplicable, once *access.Idempotency[Evaluated]) (Evaluated, error) {
-	if proposal.Call.RequestID == "" {
-		proposal.Call.RequestID = r.ID
-	}
+	proposal.Call.RequestID = cmp.Or(proposal.Call.RequestID, r.ID)
 	if refused := bounded(proposal.Call); refused != nil {
 		return Evaluated{}, refused
 	}

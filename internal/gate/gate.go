@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,18 +102,10 @@ func New(cfg Config) (*Gate, error) {
 	if len(cfg.Ring.IDs()) == 0 || cfg.Issuer == "" {
 		return nil, errors.New("a gate needs a signing key and an issuer")
 	}
-	if cfg.TokenTTL == 0 {
-		cfg.TokenTTL = 10 * time.Minute
-	}
-	if cfg.MaxPending == 0 {
-		cfg.MaxPending = 1000
-	}
-	if cfg.Lease == 0 {
-		cfg.Lease = 15 * time.Minute
-	}
-	if cfg.LongArguments == 0 {
-		cfg.LongArguments = 4096
-	}
+	cfg.TokenTTL = cmp.Or(cfg.TokenTTL, 10*time.Minute)
+	cfg.MaxPending = cmp.Or(cfg.MaxPending, 1000)
+	cfg.Lease = cmp.Or(cfg.Lease, 15*time.Minute)
+	cfg.LongArguments = cmp.Or(cfg.LongArguments, 4096)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -141,9 +134,7 @@ func (g *core) event(kind engine.EventType, outcome engine.Outcome, a approval.A
 // ApprovalEvent starts an event of the given type about an approval: it names
 // the call by the keyed hash of its digest and never by its arguments.
 func ApprovalEvent(s *seal.Sealer, kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor, requestID string) engine.Event {
-	if requestID == "" {
-		requestID = a.Call.RequestID
-	}
+	requestID = cmp.Or(requestID, a.Call.RequestID)
 	return engine.Event{
 		ID: store.NewEventID(), Type: kind, RequestID: requestID, AgentID: a.Call.AgentID, ToolName: a.Call.Tool,
 		Outcome: outcome, Reasons: []engine.Reason{}, SafePayload: json.RawMessage(`{}`), ApprovalID: a.ID, Actor: by,

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -33,9 +34,7 @@ func (g *Histories) History(ctx context.Context, p engine.Person, search History
 	if err != nil {
 		return HistoryPage{}, err
 	}
-	if search.Limit == 0 {
-		search.Limit = historyPage
-	}
+	search.Limit = cmp.Or(search.Limit, historyPage)
 	if search.DecidedBy, err = g.decider(ctx, search); err != nil {
 		return HistoryPage{}, err
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -45,9 +46,7 @@ func (g *Queries) Inbox(ctx context.Context, p engine.Person, search InboxSearch
 	if len(p.Roles) > 0 {
 		standings = append(standings, store.Eligibility{Roles: p.Roles, Voices: []string{p.Identity}})
 	}
-	if search.Limit == 0 {
-		search.Limit = inboxPage
-	}
+	search.Limit = cmp.Or(search.Limit, inboxPage)
 	search.PersonID = p.ID
 	page, err := g.Store.Inbox.Page(ctx, standings, search)
 	switch {

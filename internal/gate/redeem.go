@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,10 +76,7 @@ func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, 
 			ApprovalID: claims.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
-	lease := r.Lease
-	if lease == 0 {
-		lease = g.Lease
-	}
+	lease := cmp.Or(r.Lease, g.Lease)
 	if err := g.ticketStillGood(ctx, p, claims.ApprovalID, by, r.RequestID, said.ID); err != nil {
 		return Redemption{Event: said}, err
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,15 +82,11 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal *Proposa
 		g.Refresh(ctx)
 		judge = g.Judge()
 	}
-	if proposal.Call.RequestID == "" {
-		proposal.Call.RequestID = r.ID
-	}
+	proposal.Call.RequestID = cmp.Or(proposal.Call.RequestID, r.ID)
 	proposal.dryRun = r.DryRun
 	proposal.Call.Environment = judge.Environment
 	proposal.Call = judge.asRegistered(proposal.Call)
-	if proposal.session == "" {
-		proposal.session = r.Session
-	}
+	proposal.session = cmp.Or(proposal.session, r.Session)
 	named := proposal.session
 	if proposal.session == "" {
 		proposal.session = p.KeyID // calls that name no session share their key's

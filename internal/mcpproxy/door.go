@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -68,9 +69,7 @@ func (g *Gate) check(ctx context.Context, name string, p proposal) (checkAnswer,
 	if id := g.learned.Load(); agent == "" && id != nil {
 		agent = *id
 	}
-	if agent == "" {
-		agent = "mcp-proxy"
-	}
+	agent = cmp.Or(agent, "mcp-proxy")
 	members := map[string]any{
 		"toolName": p.Tool, "toolArgs": p.Arguments, "agentId": agent,
 		"toolIdentity": map[string]string{"tool_name": p.Tool, "provider": "mcp", "manifest_hash": p.Manifest},

@@ -206,9 +206,7 @@ func byKind(found []store.WaitingApprovals) []store.WaitingApprovals {
 		if i := slices.IndexFunc(found, func(w store.WaitingApprovals) bool { return w.For == string(kind) }); i >= 0 {
 			w = found[i]
 		}
-		if w.For == "" {
-			w.For = "none"
-		}
+		w.For = cmp.Or(w.For, "none")
 		list = append(list, w)
 	}
 	return list

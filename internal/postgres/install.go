@@ -35,10 +35,7 @@ func locate(ctx context.Context, dir directory, major int, progress func(string)
 	if err := context.Cause(ctx); err != nil { // then nothing could be asked for its version
 		return installation{}, fmt.Errorf("look for postgres: %w", err)
 	}
-	want := major
-	if want == 0 {
-		want = fetchedVersion
-	}
+	want := cmp.Or(major, fetchedVersion)
 	progress(fmt.Sprintf("no Postgres %s is installed: fetching version %d, about 30 MB", wanted(major), want))
 	inst, err := fetch(ctx, dir, want, "")
 	if err != nil {

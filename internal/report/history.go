@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,10 +106,7 @@ func (b *accessBuilder) people(ctx context.Context) error {
 	b.about = map[string][]accessChange{}
 	for _, e := range slices.Backward(events) {
 		t := readAccessChange(e)
-		who := t.Person
-		if who == "" {
-			who = t.Subject
-		}
+		who := cmp.Or(t.Person, t.Subject)
 		if id, ok := owner[who]; ok {
 			who = id
 		}

@@ -10,6 +10,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -226,9 +227,7 @@ func (d *Door) vote(ctx context.Context, s source, p press, requestID string) (s
 	if p.User.Team != "" && p.Team.ID != "" && p.User.Team != p.Team.ID {
 		return "", stranger
 	}
-	if p.User.Team == "" {
-		p.User.Team = p.Team.ID
-	}
+	p.User.Team = cmp.Or(p.User.Team, p.Team.ID)
 	who, ok := account(p.User.Team, p.User.ID)
 	if !ok {
 		return "", unlinked

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -133,12 +134,8 @@ func must[T any](v T, err error) func(testing.TB) T {
 
 func (a *archive) erase(e Erasure) error {
 	e.By, e.EventID = "tester", uuid.NewString()
-	if e.Reason == "" {
-		e.Reason = "asked"
-	}
-	if e.Covers == "" {
-		e.Covers = CoversApproval
-	}
+	e.Reason = cmp.Or(e.Reason, "asked")
+	e.Covers = cmp.Or(e.Covers, CoversApproval)
 	_, err := a.Retention.Erase(a.t.Context(), e, "admin", nil, tell)
 	return err
 }

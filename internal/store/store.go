@@ -233,9 +233,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe, observer: cfg.Observer,
 		short: newPending(), long: newPending(), stopped: make(chan struct{}), clock: clock{began: time.Now()},
 	})
-	if s.timeout == 0 {
-		s.timeout = 5 * time.Second
-	}
+	s.timeout = cmp.Or(s.timeout, 5*time.Second)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

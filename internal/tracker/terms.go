@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,9 +28,7 @@ func (t Terms) Or(fallback Terms) Terms {
 	if len(t.States) == 0 {
 		t.States = fallback.States
 	}
-	if t.MaxAge == 0 {
-		t.MaxAge = fallback.MaxAge
-	}
+	t.MaxAge = cmp.Or(t.MaxAge, fallback.MaxAge)
 	return t
 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -23,10 +24,7 @@ const remindEvery = 15 * time.Second
 
 // Run tells until ctx ends.
 func (a *AccessReviews) Run(ctx context.Context) {
-	every := a.Every
-	if every == 0 {
-		every = remindEvery
-	}
+	every := cmp.Or(a.Every, remindEvery)
 	for {
 		found, err := a.Store.AccessReviews.Remind(ctx, a.Notifier.AccessReview)
 		if err != nil && ctx.Err() == nil {

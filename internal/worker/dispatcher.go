@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -35,10 +36,7 @@ const (
 
 // Run starts and restarts until ctx ends.
 func (d *Dispatcher) Run(ctx context.Context) {
-	every := d.Every
-	if every == 0 {
-		every = time.Second
-	}
+	every := cmp.Or(d.Every, time.Second)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	after, logged := "", false

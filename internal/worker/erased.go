@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -35,10 +36,7 @@ const againEvery = time.Minute
 
 // Run looks until ctx ends.
 func (r *Erased) Run(ctx context.Context) {
-	every := r.Every
-	if every == 0 {
-		every = erasedEvery
-	}
+	every := cmp.Or(r.Every, erasedEvery)
 	for {
 		err := r.Look(ctx)
 		switch {

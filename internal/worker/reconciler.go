@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -33,10 +34,7 @@ const saidEvery = time.Minute
 // all pending approvals. Where some of a part are lost others may be, too, and the next
 // look follows at once, until all have been looked at.
 func (r *Reconciler) Run(ctx context.Context) {
-	every := r.Every
-	if every == 0 {
-		every = 2 * time.Second
-	}
+	every := cmp.Or(r.Every, 2*time.Second)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	after, said := "", time.Time{}

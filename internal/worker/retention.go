@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -34,10 +35,7 @@ func (r *Retention) Run(ctx context.Context) {
 	if r.After <= 0 {
 		return
 	}
-	every := r.Every
-	if every == 0 {
-		every = retentionEvery
-	}
+	every := cmp.Or(r.Every, retentionEvery)
 	for {
 		erased, err := r.Walk(ctx)
 		switch {

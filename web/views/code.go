@@ -2,6 +2,7 @@ package views
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -207,9 +208,7 @@ func (l *printer) quoted(class, place, text string) {
 // as in JSON, and broken after each line break.
 func (l *printer) text(class, place, text string) {
 	spans := markWithin(text, l.left)
-	if place == "" {
-		place = "the value"
-	}
+	place = cmp.Or(place, "the value")
 	l.code.Warnings.Add(place, spans)
 	for _, s := range spans {
 		if s.Mark != Plain {

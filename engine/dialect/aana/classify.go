@@ -1,6 +1,9 @@
 package aana
 
-import "holdpoint/engine/canon"
+import (
+	"cmp"
+	"holdpoint/engine/canon"
+)
 
 // Classification is what is known of a tool, whatever its calls say of it. ""
 // and false say nothing.
@@ -45,9 +48,7 @@ func (e Event) Classified(c Classification) (Event, bool) {
 // sender might. The category must be known.
 func Known(tool string, arguments canon.Value, c Classification, state State) Event {
 	c = c.Complete()
-	if c.RiskDomain == "" {
-		c.RiskDomain = "unknown"
-	}
+	c.RiskDomain = cmp.Or(c.RiskDomain, "unknown")
 	return Event{
 		ToolName: tool, Category: c.Category, RiskDomain: c.RiskDomain, State: state, Arguments: arguments,
 		// The contract wants evidence of what an event claims, and this one claims nothing.

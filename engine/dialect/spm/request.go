@@ -1,6 +1,7 @@
 package spm
 
 import (
+	"cmp"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
 )
@@ -162,8 +163,6 @@ func ParseParams(v canon.Value) (Request, []FieldError) {
 	if len(f.errors) > 0 {
 		return Request{}, f.errors
 	}
-	if a.Agent.Name == "" {
-		a.Agent.Name = a.Agent.AgentID
-	}
+	a.Agent.Name = cmp.Or(a.Agent.Name, a.Agent.AgentID)
 	return a, nil
 }

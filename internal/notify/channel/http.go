@@ -2,6 +2,7 @@ package channel
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,7 @@ func newPoster(c HTTPConfig) (poster, error) {
 	if c.Timeout < 0 {
 		return poster{}, errors.New("timeout: is negative")
 	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	p := poster{client: *c.Client, timeout: c.Timeout}
 	p.client.Jar = nil
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -124,12 +125,8 @@ func NewMail(c MailConfig) (*Mail, error) {
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("mail: %w", err)
 	}
-	if c.TLS == "" {
-		c.TLS = StartTLS
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+	c.TLS = cmp.Or(c.TLS, StartTLS)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	m := &Mail{config: c}
 	var err error
 	if m.host, m.port, err = c.server(); err != nil {

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -113,10 +114,7 @@ func urgency(k engine.NotificationKind) string {
 // it yet gives way to what is told later. It is another one for each browser, so that it
 // tells the service nothing, and not which people are asked about the same call.
 func topic(n Notification, endpoint string) string {
-	about := n.ApprovalID
-	if about == "" {
-		about = n.ID
-	}
+	about := cmp.Or(n.ApprovalID, n.ID)
 	sum := sha256.Sum256([]byte("holdpoint push " + about + " " + endpoint))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:32]
 }

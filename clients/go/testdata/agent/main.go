@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,10 +118,7 @@ func waits(ctx context.Context, c *holdpoint.Client, tool string) bool {
 }
 
 func toolOf(c *holdpoint.Client, name string, options map[string]string) *holdpoint.Tool[map[string]any, string] {
-	route := options["route"]
-	if route == "" {
-		route = holdpoint.Defer
-	}
+	route := cmp.Or(options["route"], holdpoint.Defer)
 	_, cancels := options["cancel"]
 	_, separate := options["separate"]
 	return &holdpoint.Tool[map[string]any, string]{
