@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -57,9 +58,7 @@ func newCursorHost(t *testing.T, url, key string) *cursorHost {
 func (h *cursorHost) tell(event string, call map[string]any) (goesOn bool, said string) {
 	h.t.Helper()
 	all := map[string]any{"conversation_id": h.talk, "generation_id": "g", "model": "m", "hook_event_name": event, "cursor_version": "1", "workspace_roots": []string{"/"}}
-	for name, value := range call {
-		all[name] = value
-	}
+	maps.Copy(all, call)
 	goesOn = true
 	for _, hook := range h.hooks[event] {
 		if hook.Matcher != "" {

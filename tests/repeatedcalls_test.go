@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"maps"
 	"net/url"
 	"strings"
 	"testing"
@@ -17,16 +18,12 @@ func TestTheSameCallAgain(t *testing.T) {
 	for door, propose := range map[string]func(more map[string]any, headers ...header) answer{
 		checkPath: func(more map[string]any, headers ...header) answer {
 			e := event("again_pay", "defer", map[string]any{"amount": 7, "note": own})
-			for name, value := range more {
-				e[name] = value
-			}
+			maps.Copy(e, more)
 			return agent.do("POST", checkPath, e, headers...)
 		},
 		"/v1/tool-calls/check": func(more map[string]any, headers ...header) answer {
 			e := params("pay", map[string]any{"amount": 777, "note": own})
-			for name, value := range more {
-				e[name] = value
-			}
+			maps.Copy(e, more)
 			return agent.do("POST", "/v1/tool-calls/check", e, headers...)
 		},
 		"/v1/tool-requests": func(more map[string]any, headers ...header) answer {

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -138,18 +139,14 @@ func (c *client) act(id, what string, body any) answer {
 // seen is a body with what a page showed of an approval.
 func seen(a approval, more map[string]any) map[string]any {
 	body := map[string]any{"digest": a.Digest, "version": a.Version}
-	for name, value := range more {
-		body[name] = value
-	}
+	maps.Copy(body, more)
 	return body
 }
 
 // with is a ballot with more to it.
 func with(a approval, more map[string]any) map[string]any {
 	body := ballot(a, "approve")
-	for name, value := range more {
-		body[name] = value
-	}
+	maps.Copy(body, more)
 	return body
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -143,9 +144,7 @@ func TestTermFields(t *testing.T) {
 		"not even a sign": {"term:max_rows": {"-"}},
 	} {
 		form := ballotFor(card, "approve")
-		for field, value := range bad {
-			form[field] = value
-		}
+		maps.Copy(form, bad)
 		if a := c.do("POST", "/approvals/apr_1/votes", form); a.StatusCode != http.StatusUnprocessableEntity || len(c.m.votes) != 0 {
 			t.Errorf("%s: %s", name, a.Status)
 		}

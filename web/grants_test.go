@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -131,9 +132,7 @@ func TestGrantIsTriedThenMade(t *testing.T) {
 	c.do("POST", "/approvals/apr_1/grant", form).want(t, 409, "People have denied calls", "Make the grant")
 	form.Set("acknowledged", "apr_before")
 	changed := url.Values{}
-	for name, values := range form {
-		changed[name] = values
-	}
+	maps.Copy(changed, form)
 	changed.Set("value0", "2000")
 	c.do("POST", "/approvals/apr_1/grant", changed).want(t, 409, "You have changed it since")
 	if len(g.asked) > 0 {

@@ -1,6 +1,9 @@
 package scim
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // Config describes what is supported (RFC 7643, section 5). base is the address of
 // /scim/v2.
@@ -37,9 +40,7 @@ func field(name, description string, options map[string]any, parts ...any) map[s
 		"name": name, "type": "string", "multiValued": false, "description": description, "required": false,
 		"caseExact": false, "mutability": "readWrite", "returned": "default", "uniqueness": "none",
 	}
-	for option, value := range options {
-		f[option] = value
-	}
+	maps.Copy(f, options)
 	if len(parts) > 0 {
 		f["type"], f["subAttributes"] = "complex", parts
 	}

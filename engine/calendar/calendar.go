@@ -3,6 +3,7 @@ package calendar
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -65,11 +66,7 @@ func (c Calendar) compile() (*Compiled, []error) {
 	}
 	w.zone = zone
 
-	names := make([]string, 0, len(c.Hours))
-	for name := range c.Hours {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(c.Hours))
 	working := false
 	for _, name := range names {
 		day := slices.Index(weekdays[:], name)

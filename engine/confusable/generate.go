@@ -31,6 +31,7 @@ import (
 	"fmt"
 	"go/format"
 	"log"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -152,11 +153,7 @@ func scripts(b *bytes.Buffer) {
 		return i + 1
 	}, func(from, to rune, i int) { fmt.Fprintf(&ranges, "{%#x, %#x, %d},\n", from, to, i-1) })
 
-	var all []string
-	for name := range names {
-		all = append(all, name)
-	}
-	slices.Sort(all)
+	all := slices.Sorted(maps.Keys(names))
 	b.WriteString("const (\n")
 	for i, name := range all {
 		if i == 0 {

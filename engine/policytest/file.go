@@ -31,6 +31,7 @@ package policytest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -252,11 +253,7 @@ func (l *loader) object(n source.Node, what string, table fields, needed ...stri
 			read(m.Node)
 			continue
 		}
-		known := make([]string, 0, len(table))
-		for name := range table {
-			known = append(known, name)
-		}
-		slices.Sort(known)
+		known := slices.Sorted(maps.Keys(table))
 		l.problems = append(l.problems, m.KeyProblem("unknown_field", what+" has no "+source.Quote(m.Name), "it has "+strings.Join(known, ", ")))
 	}
 	for _, name := range needed {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,12 +23,7 @@ const DialectChange = "change"
 
 // reservedTool reports whether a name is one of those, however it is spelt.
 func reservedTool(name string) bool {
-	for _, kind := range store.ChangeKinds() {
-		if strings.EqualFold(strings.TrimSpace(name), store.ChangeTool(kind)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(store.ChangeKinds(), func(kind string) bool { return strings.EqualFold(strings.TrimSpace(name), store.ChangeTool(kind)) })
 }
 
 // RuleChange is a change of the rules that waits for people. All of it is in the arguments

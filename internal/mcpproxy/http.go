@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -45,9 +46,7 @@ type versioned struct {
 // RoundTrip sends the request with its headers.
 func (v *versioned) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	for name, values := range v.header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, v.header)
 	v.mu.Lock()
 	if v.version != "" {
 		r.Header.Set("Mcp-Protocol-Version", v.version)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -287,9 +288,7 @@ func (w *harness) proxyLinks() map[string]*link {
 	w.proxy.host.mu.Lock()
 	defer w.proxy.host.mu.Unlock()
 	all := map[string]*link{}
-	for id, l := range w.proxy.host.links {
-		all[id] = l
-	}
+	maps.Copy(all, w.proxy.host.links)
 	return all
 }
 

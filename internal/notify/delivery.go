@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -177,9 +178,7 @@ func (d *Deliverer) offer(ctx context.Context, delivery store.Delivery, content 
 func (d *Deliverer) giveUp(ctx context.Context, delivery store.Delivery, reason string, tried, gone bool) error {
 	event := func(code, message string, more map[string]any) engine.Event {
 		payload := map[string]any{"endpoint_id": delivery.EndpointID}
-		for name, value := range more {
-			payload[name] = value
-		}
+		maps.Copy(payload, more)
 		encoded, err := json.Marshal(payload)
 		if err != nil {
 			encoded = []byte(`{}`) // strings and numbers always encode

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -268,11 +269,7 @@ type delegatedRoles struct {
 // roleHolders finds who has each role that is asked for, and who has gone silent.
 func (b *accessBuilder) roleHolders(context.Context) error {
 	powers := []string{access.AdminRole, access.AuditorRole, approval.BreakGlassRole}
-	roles := make([]string, 0, len(b.required))
-	for role := range b.required {
-		roles = append(roles, role)
-	}
-	slices.Sort(roles)
+	roles := slices.Sorted(maps.Keys(b.required))
 	for _, role := range roles {
 		b.r.Roles = append(b.r.Roles, b.access(role))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,12 +57,7 @@ func (s *Store) connectsLike(pc *pgxpool.Config) {
 // severalHosts reports whether there is more than one host to try. The same host is
 // there twice where TLS is preferred.
 func severalHosts(c *pgconn.Config) bool {
-	for _, f := range c.Fallbacks {
-		if f.Host != c.Host || f.Port != c.Port {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port })
 }
 
 // ErrPooler says that the connections are those of a pooler that lends them by the transaction.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -151,9 +152,7 @@ func (s *state) advance(origin string, next func(former record) (record, error))
 		return record{}, err
 	}
 	logs := make(map[string]record, len(s.logs)+1)
-	for name, former := range s.logs {
-		logs[name] = former
-	}
+	maps.Copy(logs, s.logs)
 	logs[origin] = r
 	if err := s.save(logs); err != nil {
 		return record{}, err

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -148,18 +149,16 @@ func (h *htmlText) start() {
 
 var void = words("area base br col embed hr img input link meta source track wbr")
 
+// hidingStyles begin what hides an element from its reader.
+var hidingStyles = []string{"display:none", "visibility:hidden", "font-size:0", "opacity:0", "mso-hide:all", "color:transparent", "max-height:0", "text-indent:-", "left:-"}
+
 // concealed reports whether an element's style or attributes keep it from the reader.
 func concealed(at map[string]string) bool {
 	if _, is := at["hidden"]; is {
 		return true
 	}
 	style := strings.ToLower(strings.NewReplacer(" ", "", "\t", "", "\n", "").Replace(at["style"]))
-	for _, sign := range []string{"display:none", "visibility:hidden", "font-size:0", "opacity:0", "mso-hide:all", "color:transparent", "max-height:0", "text-indent:-", "left:-"} {
-		if strings.Contains(style, sign) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(hidingStyles, func(sign string) bool { return strings.Contains(style, sign) })
 }
 
 func (h *htmlText) end() {

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -68,12 +69,7 @@ func leaves(nodes []Node) []Node {
 
 // Nested reports whether a value of the tree has values.
 func (a Arguments) Nested() bool {
-	for _, n := range a.Tree {
-		if n.Nodes != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Tree, func(n Node) bool { return n.Nodes != nil })
 }
 
 // Spans marks a text of a form.

@@ -2,6 +2,7 @@ package aana
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -33,12 +34,7 @@ func compile(patterns ...string) (out []*regexp.Regexp) {
 }
 
 func matchAny(patterns []*regexp.Regexp, s string) bool {
-	for _, p := range patterns {
-		if p.MatchString(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(s) })
 }
 
 // FuzzLeaks holds the searches against the expressions: in ASCII they agree,

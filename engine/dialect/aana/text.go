@@ -1,6 +1,7 @@
 package aana
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -21,12 +22,7 @@ func fold(s string) string { return strings.Map(foldRune, s) }
 
 // containsAny reports whether one of marks is somewhere in s.
 func containsAny(s string, marks []string) bool {
-	for _, mark := range marks {
-		if strings.Contains(s, mark) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(s, mark) })
 }
 
 // isWordRune reports whether r is part of a word: a letter, mark or digit of

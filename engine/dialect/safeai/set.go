@@ -3,6 +3,7 @@ package safeai
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 
@@ -74,11 +75,7 @@ func (s *Set) Declared(tool string) bool { return s.find(tool) != nil }
 
 // Tools lists the declared tools in alphabetical order.
 func (s *Set) Tools() []string {
-	var out []string
-	for tool := range s.contracts {
-		out = append(out, tool)
-	}
-	slices.Sort(out)
+	out := slices.Sorted(maps.Keys(s.contracts))
 	return out
 }
 

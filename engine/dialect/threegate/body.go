@@ -2,6 +2,7 @@ package threegate
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -149,12 +150,7 @@ func headingLevel(line string) int {
 
 func isTitleWord(line string) bool {
 	words := strings.Trim(line, "# *_:")
-	for _, t := range titles {
-		if strings.EqualFold(words, t[3:]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(titles[:], func(t string) bool { return strings.EqualFold(words, t[3:]) })
 }
 
 // isUnderline reports a line that Markdown takes for the underline of a heading.

@@ -2,6 +2,7 @@ package threegate
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -216,12 +217,7 @@ func newHaystack(text string) *haystack {
 }
 
 func (h *haystack) holdsAny(words []string) bool {
-	for _, w := range words {
-		if h.mayHold(w) && strings.Contains(h.text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return h.mayHold(w) && strings.Contains(h.text, w) })
 }
 
 func (h *haystack) mayHold(w string) bool {
