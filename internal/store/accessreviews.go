@@ -132,18 +132,11 @@ func (s AccessReviews) Start(ctx context.Context, r AccessReview, signIns map[st
 // List lists up to limit reviews, the newest first; with a reviewer's id, those of which
 // that one has lines, and counts these alone.
 func (s AccessReviews) List(ctx context.Context, reviewerID string, limit int) ([]AccessReview, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT `+accessReviewColumns+` FROM access_reviews r CROSS JOIN LATERAL (
+	return collect(ctx, s.db, scanAccessReview, `SELECT `+accessReviewColumns+` FROM access_reviews r CROSS JOIN LATERAL (
 			SELECT count(*) AS lines, count(*) FILTER (WHERE decision IS NULL) AS open, count(*) FILTER (WHERE decision = 'certified') AS certified,
 				count(*) FILTER (WHERE decision = 'removal_asked') AS asked, count(*) FILTER (WHERE removed_at IS NOT NULL) AS removed
 			FROM access_review_lines WHERE review_id = r.id AND ($1 = '' OR reviewer_id = $1)) l
 		WHERE l.lines > 0 ORDER BY r.started_at DESC, r.id LIMIT $2`, reviewerID, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanAccessReview)
-	return list, translate(err)
 }
 
 // AwaitedReview says how many accesses a person has still to review, and until when the

@@ -103,14 +103,7 @@ func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 // Former lists the documents with which an approval's call was proposed before somebody
 // edited its arguments, the first one first.
 func (s Approvals) Former(ctx context.Context, id string) ([]seal.Box, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT sealed, sealed_key FROM former_documents WHERE approval_id = $1 ORDER BY edition`, id)
-	if err != nil {
-		return nil, translate(err)
-	}
-	boxes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b seal.Box, err error) { return b, row.Scan(&b.Data, &b.Key) })
-	return boxes, translate(err)
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (b seal.Box, err error) { return b, row.Scan(&b.Data, &b.Key) }, `SELECT sealed, sealed_key FROM former_documents WHERE approval_id = $1 ORDER BY edition`, id)
 }
 
 // LastDenied returns the agent's last denied approval of a call with the digest
@@ -137,40 +130,26 @@ func (s Approvals) Waiting(ctx context.Context, o *Opening) (string, error) {
 	return ids[0], nil
 }
 
+// scanSealed reads an approval with its sealed document and the time.
+func scanSealed(row pgx.CollectableRow) (r Record, err error) {
+	r.Approval, err = approvalRows.one(row, &r.Sealed.Data, &r.Sealed.Key, &r.Now)
+	return r, err
+}
+
 // LastApproved lists up to limit of the tool's approvals that people have approved, the
 // newest end first, without the one named and without those of more than size bytes of
 // arguments. They have no facts.
 func (s Approvals) LastApproved(ctx context.Context, tool, except string, size, limit int) ([]Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT `+approvalRows.names+`, sealed, sealed_key, clock_timestamp() FROM approvals
+	return collect(ctx, s.db, scanSealed, `SELECT `+approvalRows.names+`, sealed, sealed_key, clock_timestamp() FROM approvals
 		WHERE tool = $1 AND status = 'approved' AND id <> $2 AND sealed_size <= $3 AND erased_at IS NULL AND NOT terms ? 'accepted_as'
 		ORDER BY ended_at DESC LIMIT $4`, tool, except, size, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
-		r.Approval, err = approvalRows.one(row, &r.Sealed.Data, &r.Sealed.Key, &r.Now)
-		return r, err
-	})
-	return list, translate(err)
 }
 
 // LastApprovedOf is LastApproved for the calls of one agent.
 func (s Approvals) LastApprovedOf(ctx context.Context, agentID, tool, except string, size, limit int) ([]Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT `+approvalRows.names+`, sealed, sealed_key, clock_timestamp() FROM approvals
+	return collect(ctx, s.db, scanSealed, `SELECT `+approvalRows.names+`, sealed, sealed_key, clock_timestamp() FROM approvals
 		WHERE agent_id = $1 AND tool = $2 AND status = 'approved' AND id <> $3 AND sealed_size <= $4 AND erased_at IS NULL AND NOT terms ? 'accepted_as'
 		ORDER BY ended_at DESC LIMIT $5`, agentID, tool, except, size, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
-		r.Approval, err = approvalRows.one(row, &r.Sealed.Data, &r.Sealed.Key, &r.Now)
-		return r, err
-	})
-	return list, translate(err)
 }
 
 // SameCall is an approved call of the same agent and with the same digest as another one.
@@ -394,22 +373,15 @@ const dueNow = `CASE WHEN status = 'pending' OR execution = 'redeemed' THEN wake
 // first, without those in except: deadlines, and what has been decided. Those that have not
 // been settled for the first time are not among them (Unsettled).
 func (s Outbox) Due(ctx context.Context, ahead time.Duration, limit int, except []string) ([]NextLook, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT id, extract(epoch FROM wake_at - clock_timestamp())::float8 FROM approvals
-		WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at <> opened_at AND wake_at < (SELECT clock_timestamp()) + make_interval(secs => $1)
-			AND id <> ALL (coalesce($2::text[], '{}'))
-		ORDER BY wake_at LIMIT $3`, ahead.Seconds(), except, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d NextLook, err error) {
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (d NextLook, err error) {
 		var seconds float64
 		err = row.Scan(&d.ID, &seconds)
 		d.In = time.Duration(seconds * float64(time.Second))
 		return d, err
-	})
-	return found, translate(err)
+	}, `SELECT id, extract(epoch FROM wake_at - clock_timestamp())::float8 FROM approvals
+		WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at <> opened_at AND wake_at < (SELECT clock_timestamp()) + make_interval(secs => $1)
+			AND id <> ALL (coalesce($2::text[], '{}'))
+		ORDER BY wake_at LIMIT $3`, ahead.Seconds(), except, limit)
 }
 
 // Unsettled lists up to limit approvals that were opened so long ago and have not been
@@ -428,14 +400,7 @@ func (s Outbox) PendingAfter(ctx context.Context, id string, limit int) ([]strin
 }
 
 func (s *db) ids(ctx context.Context, sql string, args ...any) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return ids, translate(err)
+	return collect(ctx, s, pgx.RowTo[string], sql, args...)
 }
 
 // Relay claims up to limit of the oldest outbox rows that no other relay holds,

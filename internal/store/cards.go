@@ -160,17 +160,10 @@ type NotificationRecord struct {
 
 // Notifications lists up to limit notifications of an approval, in order.
 func (s Evidence) Notifications(ctx context.Context, approvalID string, limit int) ([]NotificationRecord, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT coalesce(n.ended_at, n.created_at), e.name, e.kind, n.recipient, n.tell, n.status
-		FROM notifications n JOIN endpoints e ON e.id = n.endpoint_id WHERE n.approval_id = $1 ORDER BY n.created_at, n.id LIMIT $2`, approvalID, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (NotificationRecord, error) {
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (NotificationRecord, error) {
 		var a NotificationRecord
 		err := row.Scan(&a.At, &a.Endpoint, &a.Channel, &a.Recipient, &a.Kind, &a.Status)
 		return a, err
-	})
-	return list, translate(err)
+	}, `SELECT coalesce(n.ended_at, n.created_at), e.name, e.kind, n.recipient, n.tell, n.status
+		FROM notifications n JOIN endpoints e ON e.id = n.endpoint_id WHERE n.approval_id = $1 ORDER BY n.created_at, n.id LIMIT $2`, approvalID, limit)
 }

@@ -94,19 +94,12 @@ func (s DataKeys) Retired(ctx context.Context, id string, e engine.Event) error 
 
 // List lists the data keys that were ever sealed with, the oldest first.
 func (s DataKeys) List(ctx context.Context) ([]DataKey, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT id, created_at, sealed_at, emptied_at, extract(epoch FROM clock_timestamp() - sealed_at)::float8 FROM data_keys ORDER BY created_at, id`)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k DataKey, err error) {
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (k DataKey, err error) {
 		var idle float64
 		err = row.Scan(&k.ID, &k.CreatedAt, &k.SealedAt, &k.EmptiedAt, &idle)
 		k.Idle = time.Duration(idle * float64(time.Second))
 		return k, err
-	})
-	return list, translate(err)
+	}, `SELECT id, created_at, sealed_at, emptied_at, extract(epoch FROM clock_timestamp() - sealed_at)::float8 FROM data_keys ORDER BY created_at, id`)
 }
 
 // Count counts the records that are sealed with each data key, by its id; those of the

@@ -193,9 +193,7 @@ func (s Notifications) Queue(ctx context.Context, n Notification, e engine.Event
 
 // Get reads a notification. ErrNotFound: there is none.
 func (s Notifications) Get(ctx context.Context, id string) (Notification, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return notificationRows.one(s.pool.QueryRow(ctx, `SELECT `+notificationRows.names+` FROM notifications WHERE id = $1`, id))
+	return notificationRows.queryOne(ctx, s.db, `SELECT `+notificationRows.names+` FROM notifications WHERE id = $1`, id)
 }
 
 // Counts is how many notifications wait, and how many were given up.

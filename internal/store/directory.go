@@ -68,11 +68,9 @@ const directoryUsers = ` FROM directory_users u JOIN people p ON p.id = u.person
 // Users lists the people whom the directory has told of and not removed, those who came
 // first first.
 func (s Directory) Users(ctx context.Context, q DirectoryUserQuery) ([]DirectoryUser, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return directoryUserRows.all(s.pool.Query(ctx, `SELECT `+directoryUserRows.names+directoryUsers+`
+	return directoryUserRows.query(ctx, s.db, `SELECT `+directoryUserRows.names+directoryUsers+`
 		WHERE u.removed_at IS NULL AND ($1 = '' OR u.person_id = $1) AND ($2 = '' OR lower(u.user_name) = lower($2)) AND ($3 = '' OR u.external_id = $3)
-		ORDER BY u.created_at, u.person_id`, q.ID, q.UserName, q.ExternalID))
+		ORDER BY u.created_at, u.person_id`, q.ID, q.UserName, q.ExternalID)
 }
 
 // directoryGroupRows has members where $1 is true.
@@ -90,9 +88,7 @@ var directoryGroupRows = newRows(func(g *DirectoryGroup) columns {
 // Groups lists the groups, those that came first first. Members are read on demand. With
 // an id it is that group alone.
 func (s Directory) Groups(ctx context.Context, id string, withMembers bool) ([]DirectoryGroup, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return directoryGroupRows.all(s.pool.Query(ctx, `SELECT `+directoryGroupRows.names+` FROM directory_groups g WHERE $2 = '' OR g.id = $2 ORDER BY g.created_at, g.id`, withMembers, id))
+	return directoryGroupRows.query(ctx, s.db, `SELECT `+directoryGroupRows.names+` FROM directory_groups g WHERE $2 = '' OR g.id = $2 ORDER BY g.created_at, g.id`, withMembers, id)
 }
 
 // DirectoryChange is one change that a directory makes, under the lock of every change

@@ -33,16 +33,9 @@ func (s Drafts) Save(ctx context.Context, approvalID, personID string, d Draft) 
 
 // Of lists the person's drafts about an approval.
 func (s Drafts) Of(ctx context.Context, approvalID, personID string) ([]Draft, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT form, sealed, sealed_key FROM drafts WHERE approval_id = $1 AND person_id = $2`, approvalID, personID)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Draft, err error) {
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (d Draft, err error) {
 		return d, row.Scan(&d.Form, &d.Box.Data, &d.Box.Key)
-	})
-	return list, translate(err)
+	}, `SELECT form, sealed, sealed_key FROM drafts WHERE approval_id = $1 AND person_id = $2`, approvalID, personID)
 }
 
 // Delete takes a draft away, if there is one.

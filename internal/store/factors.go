@@ -230,9 +230,7 @@ func (s Factors) CreatePasskey(ctx context.Context, k Passkey, e engine.Event) e
 
 // Passkeys lists a person's passkeys, the oldest first.
 func (s Factors) Passkeys(ctx context.Context, personID string) ([]Passkey, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return passkeyRows.all(s.pool.Query(ctx, `SELECT `+passkeyRows.names+` FROM passkeys WHERE person_id = $1 ORDER BY created_at, credential_id`, personID))
+	return passkeyRows.query(ctx, s.db, `SELECT `+passkeyRows.names+` FROM passkeys WHERE person_id = $1 ORDER BY created_at, credential_id`, personID)
 }
 
 // UsePasskey notes that a passkey was used. Where the authenticator counts, the

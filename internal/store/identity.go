@@ -148,20 +148,16 @@ func (s People) WithPassword(ctx context.Context, id string) (engine.Person, str
 
 // Get reads a person by id. ErrNotFound: there is none.
 func (s People) Get(ctx context.Context, id string) (engine.Person, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return personRows.one(s.pool.QueryRow(ctx, `SELECT `+personRows.names+` FROM people p WHERE p.id = $1`, id))
+	return personRows.queryOne(ctx, s.db, `SELECT `+personRows.names+` FROM people p WHERE p.id = $1`, id)
 }
 
 // Called lists up to most people whom a text names in full, by id: whose id it is, or else
 // whose address, or else whose name; the case of addresses and names does not matter.
 func (s People) Called(ctx context.Context, text string, most int) ([]engine.Person, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return personRows.all(s.pool.Query(ctx, `SELECT `+personRows.names+` FROM people p
+	return personRows.query(ctx, s.db, `SELECT `+personRows.names+` FROM people p
 		JOIN (SELECT q.id, min(q.rank) OVER () AS best, q.rank FROM (SELECT id, CASE WHEN id = $1 THEN 1 WHEN lower(email) = lower($1) THEN 2 WHEN lower(name) = lower($1) THEN 3 END AS rank FROM people) q
 			WHERE q.rank IS NOT NULL) named ON named.id = p.id AND named.rank = named.best
-		ORDER BY p.id LIMIT $2`, text, most))
+		ORDER BY p.id LIMIT $2`, text, most)
 }
 
 // Identities lists the identities of the people whom one of the e-mail
@@ -172,9 +168,7 @@ func (s People) Identities(ctx context.Context, emails, ids []string) ([]string,
 
 // List lists everybody, by e-mail.
 func (s People) List(ctx context.Context) ([]engine.Person, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return personRows.all(s.pool.Query(ctx, `SELECT `+personRows.names+` FROM people p ORDER BY p.email`))
+	return personRows.query(ctx, s.db, `SELECT `+personRows.names+` FROM people p ORDER BY p.email`)
 }
 
 // CountWithPassword counts the enabled people with a role whom a password signs in.

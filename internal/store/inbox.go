@@ -380,14 +380,7 @@ type InboxView struct{ ID, Name, Query string }
 
 // Views lists the person's, by name.
 func (s Inbox) Views(ctx context.Context, personID string) ([]InboxView, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT id, name, query FROM inbox_views WHERE person_id = $1 ORDER BY lower(name), name`, personID)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[InboxView])
-	return list, translate(err)
+	return collect(ctx, s.db, pgx.RowToStructByPos[InboxView], `SELECT id, name, query FROM inbox_views WHERE person_id = $1 ORDER BY lower(name), name`, personID)
 }
 
 // SaveView keeps a search of the person's, in place of the one that has the name.

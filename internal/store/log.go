@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"holdpoint/engine/audit"
@@ -131,16 +130,12 @@ func (s Log) CheckpointAt(ctx context.Context, size int64) (Checkpoint, error) {
 }
 
 func (s Log) checkpoint(ctx context.Context, sql string, args ...any) (Checkpoint, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return checkpointRows.one(s.pool.QueryRow(ctx, sql, args...))
+	return checkpointRows.queryOne(ctx, s.db, sql, args...)
 }
 
 // Checkpoints lists checkpoints from the newest on, below a size; 0 for all.
 func (s Log) Checkpoints(ctx context.Context, below int64, limit int) ([]Checkpoint, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return checkpointRows.all(s.pool.Query(ctx, `SELECT `+checkpointRows.names+` FROM log_checkpoints c WHERE $1 = 0 OR c.size < $1 ORDER BY c.size DESC LIMIT $2`, below, limit))
+	return checkpointRows.query(ctx, s.db, `SELECT `+checkpointRows.names+` FROM log_checkpoints c WHERE $1 = 0 OR c.size < $1 ORDER BY c.size DESC LIMIT $2`, below, limit)
 }
 
 // Cosign keeps a witness's signature of a checkpoint, once.
@@ -157,16 +152,9 @@ func recordInto(r *audit.Record) []any {
 // Leaves reads the records of n leaves from a place on, in order. A leaf whose
 // event is gone has an empty ID: there is a place for it, and nothing in it.
 func (s Log) Leaves(ctx context.Context, from int64, n int) ([]audit.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT p.leaf, coalesce(e.event_id::text, ''), coalesce(e.appended_at, 'epoch'), coalesce(e.type, ''), coalesce(e.outcome, ''),
+	return collect(ctx, s.db, scanRecord, `SELECT p.leaf, coalesce(e.event_id::text, ''), coalesce(e.appended_at, 'epoch'), coalesce(e.type, ''), coalesce(e.outcome, ''),
 			coalesce(e.agent_id, ''), coalesce(e.tool_name, ''), coalesce(e.approval_id, ''), coalesce(e.body, '')
 		FROM generate_series($1::bigint, $1 + $2 - 1) p (leaf) LEFT JOIN log_entries l ON l.leaf = p.leaf LEFT JOIN events e ON e.seq = l.seq ORDER BY p.leaf`, from, n)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanRecord)
-	return list, translate(err)
 }
 
 // LeafOf is the record of the event of this id, and whether it has a place yet;

@@ -128,9 +128,7 @@ var delegationRows = newRows(func(d *Delegation) columns {
 
 // Get reads a delegation. ErrNotFound: there is none.
 func (s Delegations) Get(ctx context.Context, id string) (Delegation, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return delegationRows.one(s.pool.QueryRow(ctx, `SELECT `+delegationRows.names+` FROM delegations WHERE id = $1`, id))
+	return delegationRows.queryOne(ctx, s.db, `SELECT `+delegationRows.names+` FROM delegations WHERE id = $1`, id)
 }
 
 // List lists up to limit delegations that are in force or still to come,

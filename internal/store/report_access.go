@@ -32,41 +32,27 @@ type Account struct {
 // Accounts lists everybody, by e-mail, with when they had last signed in at a
 // moment. It takes one look into an index for each person.
 func (s Reports) Accounts(ctx context.Context, at time.Time) ([]Account, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT p.id, p.email, p.name, p.identity, p.roles, p.created_at, p.disabled_at,
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (Account, error) {
+		var a Account
+		err := row.Scan(&a.ID, &a.Email, &a.Name, &a.Identity, &a.Roles, &a.CreatedAt, &a.DisabledAt, &a.LastSignIn, &a.TOTPSince, &a.Passkeys, &a.PasskeysSince)
+		a.Disabled = a.DisabledAt != nil
+		return a, err
+	}, `SELECT p.id, p.email, p.name, p.identity, p.roles, p.created_at, p.disabled_at,
 			(SELECT e.appended_at FROM events e WHERE e.type = 'sign_in' AND e.outcome = 'ALLOW' AND event_code(e.body) = 'SIGNED_IN'
 				AND event_actor(e.body) = p.id AND e.appended_at <= $1 ORDER BY e.appended_at DESC LIMIT 1),
 			(SELECT t.confirmed_at FROM totp_factors t WHERE t.person_id = p.id),
 			(SELECT count(*) FROM passkeys k WHERE k.person_id = p.id), (SELECT min(k.created_at) FROM passkeys k WHERE k.person_id = p.id)
 		FROM people p ORDER BY p.email`, at)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Account, error) {
-		var a Account
-		err := row.Scan(&a.ID, &a.Email, &a.Name, &a.Identity, &a.Roles, &a.CreatedAt, &a.DisabledAt, &a.LastSignIn, &a.TOTPSince, &a.Passkeys, &a.PasskeysSince)
-		a.Disabled = a.DisabledAt != nil
-		return a, err
-	})
-	return list, translate(err)
 }
 
 // List lists up to limit API keys, the newest first, without their secrets.
 func (s Keys) List(ctx context.Context, limit int) ([]Key, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT k.id, coalesce(k.agent_id, ''), coalesce(k.person_id, ''), coalesce(p.name, ''), k.kind, k.scopes, k.max_state, k.label, k.created_at, k.expires_at, k.revoked_at, u.used_at, `+keyDead+`
-		FROM keys k LEFT JOIN agents a ON a.id = k.agent_id LEFT JOIN people p ON p.id = k.person_id LEFT JOIN key_uses u ON u.key_id = k.id ORDER BY k.created_at DESC, k.id LIMIT $1`, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) {
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (Key, error) {
 		var k Key
 		err := row.Scan(&k.ID, &k.AgentID, &k.PersonID, &k.PersonName, &k.Kind, &k.Scopes, &k.MaxState, &k.Label, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt, &k.Dead)
 		return k, err
-	})
-	return list, translate(err)
+	}, `SELECT k.id, coalesce(k.agent_id, ''), coalesce(k.person_id, ''), coalesce(p.name, ''), k.kind, k.scopes, k.max_state, k.label, k.created_at, k.expires_at, k.revoked_at, u.used_at, `+keyDead+`
+		FROM keys k LEFT JOIN agents a ON a.id = k.agent_id LEFT JOIN people p ON p.id = k.person_id LEFT JOIN key_uses u ON u.key_id = k.id ORDER BY k.created_at DESC, k.id LIMIT $1`, limit)
 }
 
 // AwaitedRole is a role that pending approvals ask for.
@@ -124,13 +110,7 @@ func (s Reports) EventsAbout(ctx context.Context, subjects []string, limit int) 
 }
 
 func (s Reports) reportEvents(ctx context.Context, sql string, args ...any) ([]engine.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Event, error) {
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (engine.Event, error) {
 		var e engine.Event
 		var seq int64
 		var at time.Time
@@ -143,8 +123,7 @@ func (s Reports) reportEvents(ctx context.Context, sql string, args ...any) ([]e
 		}
 		e.Seq, e.Timestamp = seq, at
 		return e, nil
-	})
-	return events, translate(err)
+	}, sql, args...)
 }
 
 // LogBegan is when the first event was appended. ErrNotFound: there is none.

@@ -27,16 +27,9 @@ var sealedCallRows = newRows(func(a *approval.Approval) columns {
 // SealedCalls reads the calls of approvals, in no order; the document is left out where it has
 // more than size bytes of arguments.
 func (s Reports) SealedCalls(ctx context.Context, ids []string, size int) ([]SealedCall, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT `+sealedCallRows.names+`, sealed_key IS NULL, sealed_size,
-			CASE WHEN sealed_size <= $2 THEN sealed END, CASE WHEN sealed_size <= $2 THEN sealed_key END FROM approvals WHERE id = ANY ($1)`, ids, size)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d SealedCall, err error) {
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (d SealedCall, err error) {
 		d.Approval, err = sealedCallRows.one(row, &d.Erased, &d.Size, &d.Box.Data, &d.Box.Key)
 		return d, err
-	})
-	return list, translate(err)
+	}, `SELECT `+sealedCallRows.names+`, sealed_key IS NULL, sealed_size,
+			CASE WHEN sealed_size <= $2 THEN sealed END, CASE WHEN sealed_size <= $2 THEN sealed_key END FROM approvals WHERE id = ANY ($1)`, ids, size)
 }

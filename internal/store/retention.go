@@ -163,9 +163,7 @@ func (s Retention) Holds(ctx context.Context) ([]Hold, error) {
 }
 
 func (s Retention) holds(ctx context.Context, which string, args ...any) ([]Hold, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return holdRows.all(s.pool.Query(ctx, `SELECT `+holdRows.names+` FROM legal_holds `+which, args...))
+	return holdRows.query(ctx, s.db, `SELECT `+holdRows.names+` FROM legal_holds `+which, args...)
 }
 
 // Erase erases what e covers, on request. eventOf makes the event, of which the id
@@ -376,11 +374,9 @@ var dueRows = newRows(func(d *Due) columns {
 // NextDue lists up to limit ended approvals that have not been erased, the one
 // that ended first first.
 func (s Retention) NextDue(ctx context.Context, limit int) ([]Due, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return dueRows.all(s.pool.Query(ctx, `SELECT `+dueRows.names+` FROM (
+	return dueRows.query(ctx, s.db, `SELECT `+dueRows.names+` FROM (
 			SELECT id, agent_id, tool, ended_at FROM approvals WHERE status <> 'pending' AND erased_at IS NULL ORDER BY ended_at, id LIMIT $1) n
-		ORDER BY ended_at, id`, limit))
+		ORDER BY ended_at, id`, limit)
 }
 
 // Allows is nil when records may be erased that ended so long ago, or the

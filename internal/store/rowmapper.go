@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -66,6 +67,32 @@ func (r rowsOf[T]) all(rows pgx.Rows, err error) ([]T, error) {
 		return nil, translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (T, error) { return r.one(row) })
+	return list, translate(err)
+}
+
+// query reads every row that a statement returns.
+func (r rowsOf[T]) query(ctx context.Context, s *db, sql string, args ...any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return r.all(s.pool.Query(ctx, sql, args...))
+}
+
+// queryOne reads the one row that a statement returns. ErrNotFound: it returned none.
+func (r rowsOf[T]) queryOne(ctx context.Context, s *db, sql string, args ...any) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return r.one(s.pool.QueryRow(ctx, sql, args...))
+}
+
+// collect reads every row that a statement returns, by scan.
+func collect[T any](ctx context.Context, s *db, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scan)
 	return list, translate(err)
 }
 

@@ -109,18 +109,11 @@ func (p ProposedEntry) Same(n Entry) (bool, error) {
 
 // ProposedEntries are the entries of a kind that were last proposed, one for each thing.
 func (s Rules) ProposedEntries(ctx context.Context, kind string) ([]ProposedEntry, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT DISTINCT ON (e->>'what', e->>'id') e, a.id, a.status, a.execution
+	return collect(ctx, s.db, func(row pgx.CollectableRow) (p ProposedEntry, err error) {
+		return p, row.Scan(&p.Entry, &p.ApprovalID, &p.Status, &p.Execution)
+	}, `SELECT DISTINCT ON (e->>'what', e->>'id') e, a.id, a.status, a.execution
 		FROM documents d JOIN approvals a ON a.proposes = d.digest, jsonb_array_elements(convert_from(d.body, 'UTF8')::jsonb->'entries') e
 		WHERE d.kind = $1 ORDER BY e->>'what', e->>'id', a.opened_at DESC, a.id`, kind)
-	if err != nil {
-		return nil, translate(err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p ProposedEntry, err error) {
-		return p, row.Scan(&p.Entry, &p.ApprovalID, &p.Status, &p.Execution)
-	})
-	return all, translate(err)
 }
 
 // queueProposed adds what an opening proposes: the document stands before the approval that
@@ -242,10 +235,8 @@ var editionRows = newRows(func(e *Edition) columns {
 
 // Editions are the documents of a kind that are or were in force, the newest first.
 func (s Rules) Editions(ctx context.Context, kind string, limit int) ([]Edition, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return editionRows.all(s.pool.Query(ctx, `SELECT `+editionRows.names+` FROM (`+policiesInForce+`) e WHERE kind = $3 ORDER BY in_force_from DESC LIMIT $4`,
-		time.Unix(0, 0), time.Now().Add(time.Hour), kind, limit))
+	return editionRows.query(ctx, s.db, `SELECT `+editionRows.names+` FROM (`+policiesInForce+`) e WHERE kind = $3 ORDER BY in_force_from DESC LIMIT $4`,
+		time.Unix(0, 0), time.Now().Add(time.Hour), kind, limit)
 }
 
 // Document returns a document, in force or not, by the digest of its bytes. ErrNotFound: there

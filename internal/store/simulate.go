@@ -57,13 +57,6 @@ type DecidedAtOnce struct {
 // CountDecidedAtOnce counts the decisions, from since on, that opened no
 // approval, by tool and outcome. Nothing is kept of their arguments.
 func (s Reports) CountDecidedAtOnce(ctx context.Context, since time.Time) ([]DecidedAtOnce, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT tool_name, outcome, count(*) FROM events
+	return collect(ctx, s.db, pgx.RowToStructByPos[DecidedAtOnce], `SELECT tool_name, outcome, count(*) FROM events
 		WHERE type = $1 AND approval_id IS NULL AND appended_at >= $2 GROUP BY tool_name, outcome ORDER BY tool_name, outcome`, string(engine.Decided), since)
-	if err != nil {
-		return nil, translate(err)
-	}
-	counts, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DecidedAtOnce])
-	return counts, translate(err)
 }
