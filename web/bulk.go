@@ -102,7 +102,7 @@ func (h *bulkHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	v.Frame, v.Kinds, v.MaxComment = h.site.frame(p, "Decide together", ""), denials, gate.MaxComment
 	v.Notice = notice
 	if v.Drafts = h.site.drafts != nil; v.Drafts && v.Failure == "" {
-		h.writtenTogether(r, p, plainCalls(calls), &v)
+		h.fillBulkDraft(r, p, plainCalls(calls), &v)
 	}
 	var seen []gate.SeenCard
 	for i, c := range plainCalls(calls) {
@@ -163,7 +163,7 @@ func (h *bulkHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 		if unknown != nil || len(ids) > maxBulk {
 			return keeping(err, say.Comment)
 		}
-		h.sentTogether(r.Context(), p, form, nil, shown)
+		h.dropBulkDraft(r.Context(), p, form, nil, shown)
 		return h.render(w, r, p, shown, say, http.StatusUnprocessableEntity)
 	}
 	// A browser that leaves takes no vote back: all of them are cast, or none is known of.
@@ -194,7 +194,7 @@ func (h *bulkHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 		}
 		v.Results = append(v.Results, result)
 	}
-	h.sentTogether(ctx, p, form, voted, again)
+	h.dropBulkDraft(ctx, p, form, voted, again)
 	if len(again) > 0 {
 		v.AgainURL = bulkURL(again)
 	}

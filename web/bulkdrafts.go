@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// togetherForm is the form of several calls: its draft is kept with each of them, so that
+	// bulkForm is the form of several calls: its draft is kept with each of them, so that
 	// the words are there for those that are left when one has ended.
-	togetherForm  = "together"
+	bulkForm      = "together"
 	togetherDraft = "/inbox/draft"
 )
 
-// togetherIn are the calls that a posted form of several is about, and what it says that is
+// bulkDraftIn are the calls that a posted form of several is about, and what it says that is
 // worth keeping, nil for nothing.
-func togetherIn(posted url.Values) (ids []string, fields url.Values, err error) {
+func bulkDraftIn(posted url.Values) (ids []string, fields url.Values, err error) {
 	shown := posted.Get("shown")
-	if slices.Contains(posted["form"], togetherForm) {
-		shown, fields = posted.Get(togetherForm+":shown"), draftsIn(posted)[togetherForm]
+	if slices.Contains(posted["form"], bulkForm) {
+		shown, fields = posted.Get(bulkForm+":shown"), draftsIn(posted)[bulkForm]
 	} else {
-		fields = draftOf(togetherForm, "", posted)
+		fields = draftOf(bulkForm, "", posted)
 	}
 	ids, err = chosen(strings.Fields(shown))
 	return ids, fields, err
@@ -33,9 +33,9 @@ func togetherIn(posted url.Values) (ids []string, fields url.Values, err error) 
 
 // keep keeps what is written about several calls, while somebody writes or before they go.
 func (h *bulkHandler) keep(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	ids, fields, err := togetherIn(r.PostForm)
+	ids, fields, err := bulkDraftIn(r.PostForm)
 	if err == nil {
-		err = h.keepTogether(r.Context(), p, ids, fields)
+		err = h.keepBulkDraft(r.Context(), p, ids, fields)
 	}
 	if fields == nil && r.URL.Query().Has("then") { // a link has nothing to keep
 		err = nil
@@ -66,13 +66,13 @@ func nextAfterBulk(ids []string, asked url.Values) string {
 	}
 }
 
-// keepTogether keeps a draft with each of these calls. One that takes none any more is none of
+// keepBulkDraft keeps a draft with each of these calls. One that takes none any more is none of
 // the others; an error says that none has it.
-func (h *bulkHandler) keepTogether(ctx context.Context, p engine.Person, ids []string, fields url.Values) error {
+func (h *bulkHandler) keepBulkDraft(ctx context.Context, p engine.Person, ids []string, fields url.Values) error {
 	var refused error
 	kept := 0
 	for _, id := range ids {
-		if err := h.site.drafts.Keep(ctx, p, id, togetherForm, fields); err != nil {
+		if err := h.site.drafts.Keep(ctx, p, id, bulkForm, fields); err != nil {
 			refused = err
 			continue
 		}
@@ -84,14 +84,14 @@ func (h *bulkHandler) keepTogether(ctx context.Context, p engine.Person, ids []s
 	return refused
 }
 
-// writtenTogether fills in what the person has written and not sent: into the form, where it
+// fillBulkDraft fills in what the person has written and not sent: into the form, where it
 // was about all of these calls, and otherwise beside it, to copy: nobody sends with a call what
 // they have written about others.
-func (h *bulkHandler) writtenTogether(r *http.Request, p engine.Person, calls []alikeCall, v *views.Bulk) {
+func (h *bulkHandler) fillBulkDraft(r *http.Request, p engine.Person, calls []alikeCall, v *views.Bulk) {
 	var all []url.Values
 	without := false
 	for _, c := range calls {
-		fields := h.site.draftsOf(r, p, c.id)[togetherForm]
+		fields := h.site.draftsOf(r, p, c.id)[bulkForm]
 		if fields.Get("comment") == "" {
 			without = true
 		} else if !slices.ContainsFunc(all, func(f url.Values) bool { return f.Get("comment") == fields.Get("comment") }) {
@@ -107,18 +107,18 @@ func (h *bulkHandler) writtenTogether(r *http.Request, p engine.Person, calls []
 	}
 }
 
-// sentTogether drops what was written about the calls on which a vote is recorded, and keeps
+// dropBulkDraft drops what was written about the calls on which a vote is recorded, and keeps
 // it for those that can still be decided.
-func (h *bulkHandler) sentTogether(ctx context.Context, p engine.Person, form url.Values, voted, again []string) {
+func (h *bulkHandler) dropBulkDraft(ctx context.Context, p engine.Person, form url.Values, voted, again []string) {
 	if h.site.drafts == nil {
 		return
 	}
 	for _, id := range voted {
-		h.site.dropDraft(ctx, p, id, togetherForm)
+		h.site.dropDraft(ctx, p, id, bulkForm)
 	}
-	if fields := draftOf(togetherForm, "", form); fields != nil {
+	if fields := draftOf(bulkForm, "", form); fields != nil {
 		for _, id := range again {
-			h.site.keepDraft(ctx, p, id, togetherForm, fields)
+			h.site.keepDraft(ctx, p, id, bulkForm, fields)
 		}
 	}
 }

@@ -41,7 +41,7 @@ var draftFields = map[string][]string{
 	"break-glass":    {"comment", "how"},
 	"edit":           {"comment", "json", "from", "digest", argumentField},
 	"answer":         {"digest", argumentField},
-	togetherForm:     {"comment", "kind"},
+	bulkForm:         {"comment", "kind"},
 }
 
 // beside are fields that say nothing without one that somebody has written.
@@ -227,8 +227,8 @@ func (s *site) signInAgain(w http.ResponseWriter, r *http.Request) bool {
 	case r.URL.Path == cardURL(id)+"/draft":
 		drafts = draftsIn(r.PostForm)
 	case r.URL.Path == bulkPath, r.URL.Path == togetherDraft:
-		if ids, fields, err := togetherIn(r.PostForm); err == nil {
-			id, drafts[togetherForm] = strings.Join(ids, " "), fields
+		if ids, fields, err := bulkDraftIn(r.PostForm); err == nil {
+			id, drafts[bulkForm] = strings.Join(ids, " "), fields
 			v.Next, v.Together = localPath(bulkURL(ids)), true
 		}
 	}

@@ -47,11 +47,11 @@ func wholeOf(v views.ListReport, past bool) views.ReportLink {
 
 // overview is the page from which each report is reached.
 func (h *reportHandler) overview(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	v := views.ReportHall{Frame: h.site.frame(p, "Reports", "audit"), Others: otherReports}
+	v := views.ReportIndex{Frame: h.site.frame(p, "Reports", "audit"), Others: otherReports}
 	for _, l := range report.Lists() {
 		v.Lists = append(v.Lists, views.ReportLink{Title: l.Title, Asks: l.Asks, URL: "/audit/reports/" + l.Name})
 	}
-	return h.site.render(w, r, http.StatusOK, views.ReportHallPage(v))
+	return h.site.render(w, r, http.StatusOK, views.ReportIndexPage(v))
 }
 
 // list shows a report that is a list.

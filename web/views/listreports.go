@@ -2,8 +2,8 @@ package views
 
 import "time"
 
-// ReportHall is the page from which each report is reached.
-type ReportHall struct {
+// ReportIndex is the page from which each report is reached.
+type ReportIndex struct {
 	Frame
 	Lists, Others []ReportLink
 }
