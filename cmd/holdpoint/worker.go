@@ -74,13 +74,18 @@ func withoutFiles(cfg config.Config) config.Config {
 	return cfg
 }
 
+// nameForTemporal gives Temporal the name of this build, which its histories hold beside each task. Without one,
+// Temporal's SDK reads the whole program and hashes it at each start: a quarter of a second of a processor.
+func nameForTemporal() {
+	b := thisBuild()
+	sdk.SetBinaryChecksum(b.Version + " " + b.Commit)
+}
+
 // work runs the worker until ctx ends, calling ready once Temporal has taken it.
 // While Temporal does not answer it keeps trying.
 func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()) error {
-	tuning, endTuning := context.WithCancel(ctx)
-	defer endTuning()
-	go tuneGarbage(tuning)
 	sdk.SetStickyWorkflowCacheSize(stickyWorkflows)
+	nameForTemporal()
 	cfg = withoutFiles(cfg)
 	traces, endTraces, err := startTraces(ctx, "holdpoint-worker", log)
 	if err != nil {
