@@ -161,7 +161,7 @@ func (m *machine) databases(ctx context.Context) (*devserver.Server, error) {
 	go func() {
 		_, err := store.Migrate(ctx, m.adminURL())
 		if err == nil {
-			m.people, err = m.state.seed(ctx, m.adminURL())
+			m.people, err = m.state.seed(ctx, m.adminURL(), m.dir)
 		} else if errors.Is(err, store.ErrBeforeBaseline) {
 			err = fmt.Errorf("%w (remove %s, or start with another --data)", err, m.dir)
 		}
