@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,17 +20,16 @@ const (
 	liveHeapMetric = "/gc/heap/live:bytes"
 )
 
-// tunes is whoever keeps the collector so: of serve and worker in one program, the first.
-var tunes atomic.Bool
-
 // tuneGarbage keeps the collector so until ctx ends. GOGC, when it is set, is left as it is.
 func tuneGarbage(ctx context.Context) {
-	if os.Getenv("GOGC") != "" || !tunes.CompareAndSwap(false, true) {
-		return
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(mostGarbage)
+		go followHeap(ctx)
 	}
-	defer tunes.Store(false)
+}
+
+func followHeap(ctx context.Context) {
 	set := mostGarbage
-	debug.SetGCPercent(set)
 	live := []metrics.Sample{{Name: liveHeapMetric}}
 	tick := time.NewTicker(garbageLookAt)
 	defer tick.Stop()

@@ -111,6 +111,7 @@ Try it:
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	tuneGarbage(ctx)
 	var c cli
 	parser := kong.Must(&c, kong.Name("holdpoint"), kong.Description(description), kong.ShortUsageOnError(), kong.Exit(exitAfterParsing),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}), kong.ExplicitGroups(groups), kong.BindTo(ctx, (*context.Context)(nil)))

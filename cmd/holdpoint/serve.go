@@ -126,9 +126,6 @@ const stopWithin = 4 * time.Second
 // ready once it has reached Postgres; before, it answers that it is not ready.
 func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener net.Listener, ready func()) error {
 	defer func() { _ = listener.Close() }()
-	tuning, endTuning := context.WithCancel(ctx)
-	defer endTuning()
-	go tuneGarbage(tuning)
 	traces, endTraces, err := startTraces(ctx, "holdpoint-serve", log)
 	if err != nil {
 		return err
