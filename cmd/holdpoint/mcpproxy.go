@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	holdpoint "holdpoint.example/client"
 
+	"holdpoint/engine/shellword"
 	"holdpoint/internal/mcpproxy"
 )
 
@@ -176,8 +178,10 @@ func (m *mcpProxyRun) connect(ctx context.Context, command []string) (sdk.Connec
 
 type mcpProxyAccept struct {
 	pinFile
-	Tool []string `arg:"" optional:"" help:"Tools whose held description to accept; without one they are only shown."`
-	All  bool     `help:"Accept all that is held."`
+	Tool     []string `arg:"" optional:"" help:"Tools whose held description to accept; without one they are only shown."`
+	All      bool     `help:"Accept all that is held."`
+	Commands bool     `help:"Print nothing but the commands that register the tools that are accepted, for a shell. Look at the tools before."`
+	Data     string   `help:"Data directory of a running “holdpoint dev” for those commands to work on." placeholder:"DIR"`
 }
 
 // Help is shown by "holdpoint mcp-proxy accept --help".
@@ -190,7 +194,8 @@ the command is shown that registers it as it is now.
 Examples:
   holdpoint mcp-proxy accept --name files
   holdpoint mcp-proxy accept --name files write_file
-  holdpoint mcp-proxy accept --pins /etc/holdpoint/files.json --all`
+  holdpoint mcp-proxy accept --pins /etc/holdpoint/files.json --all
+  holdpoint mcp-proxy accept --name files --commands --data .holdpoint | sh`
 }
 
 func (m *mcpProxyAccept) Run(_ context.Context, _ *cli) error {
@@ -208,14 +213,18 @@ func (m *mcpProxyAccept) Run(_ context.Context, _ *cli) error {
 		}
 	}
 	server := orText(m.Name, "NAME")
+	if m.Commands {
+		return m.commands(server, pins)
+	}
 	for _, pin := range pins {
+		name := strings.ReplaceAll(pin.Name, "\n", `\n`) // it is the server's: a line of its own would pass for ours
 		switch {
 		case pin.Held == "":
-			fmt.Fprintf(terminal, "%s  accepted\n", pin.Name)
+			fmt.Fprintf(terminal, "%s  accepted\n  is:  %s\n", name, pin.Accepted)
 		case pin.Accepted == "":
-			fmt.Fprintf(terminal, "%s  HELD: it is new\n  now: %s\n", pin.Name, pin.Held)
+			fmt.Fprintf(terminal, "%s  HELD: it is new\n  now: %s\n", name, pin.Held)
 		default:
-			fmt.Fprintf(terminal, "%s  HELD: it has changed\n  was: %s\n  now: %s\n", pin.Name, pin.Accepted, pin.Held)
+			fmt.Fprintf(terminal, "%s  HELD: it has changed\n  was: %s\n  now: %s\n", name, pin.Accepted, pin.Held)
 		}
 		if pin.Held != "" && (m.All || slices.Contains(m.Tool, pin.Name)) {
 			if err := file.Accept(pin); err != nil {
@@ -223,7 +232,38 @@ func (m *mcpProxyAccept) Run(_ context.Context, _ *cli) error {
 			}
 			fmt.Fprintf(terminal, "  accepted now\n")
 		}
-		fmt.Fprintf(terminal, "  %s\n", mcpproxy.Register(mcpproxy.ToolName(server, pin.Name), pin.Sum))
+		fmt.Fprintf(terminal, "  %s\n", m.register(server, pin))
+	}
+	return nil
+}
+
+// register is the command that registers a tool as it is now.
+func (m *mcpProxyAccept) register(server string, pin mcpproxy.Pin) string {
+	command := mcpproxy.Register(mcpproxy.ToolName(server, pin.Name), pin.Sum)
+	if m.Data != "" {
+		command += " --data " + shellword.Quote(m.Data)
+	}
+	return command
+}
+
+// commands prints the commands for a shell, of tools that are accepted and have a name that is
+// text on one line. The names are the server's, so each is one quoted word.
+func (m *mcpProxyAccept) commands(server string, pins []mcpproxy.Pin) error {
+	switch {
+	case m.Name == "":
+		return errors.New("--commands: say with --name what the tools are called here")
+	case m.All || len(m.Tool) > 0:
+		return errors.New("--commands prints, and accepts nothing: accept first")
+	}
+	for _, pin := range pins {
+		switch {
+		case pin.Held != "":
+			fmt.Fprintf(terminalError, "left out: %q is held\n", pin.Name)
+		case strings.ContainsFunc(pin.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
+			fmt.Fprintf(terminalError, "left out: the name %q has characters that are not shown\n", pin.Name)
+		default:
+			fmt.Fprintln(terminal, m.register(server, pin))
+		}
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"holdpoint/engine/shellword"
 )
 
 // Installed is a hook of ours in a host's settings.
@@ -29,7 +31,9 @@ func (h *Host) commandMark() string { return " hook " + h.Name }
 // other way, also where the program is missing or is killed. Where it ends with 2
 // something is written to standard error, and standard input is read to its end, both
 // because Codex runs the call otherwise.
-func Blocks(command []string) string { return blocksBefore + quoted(command) + blocksAfter }
+func Blocks(command []string) string {
+	return blocksBefore + shellword.Command(command...) + blocksAfter
+}
 
 const (
 	blocksBefore = `/bin/sh -c '"$@" || { exec 3<&0; cat <&3 >/dev/null 2>&1 & echo "Holdpoint: the call does not run." >&2; exit 2; }' holdpoint `
@@ -38,26 +42,7 @@ const (
 
 // reports makes of a command a line for a shell by which the host's user hears that a
 // report went wrong, and nothing else happens: the call has run.
-func reports(command []string) string { return quoted(command) + " || exit 1" }
-
-func quoted(command []string) string {
-	words := make([]string, len(command))
-	for i, word := range command {
-		words[i] = quote(word)
-	}
-	return strings.Join(words, " ")
-}
-
-// quote writes a word so that a POSIX shell reads it as one.
-func quote(word string) string {
-	plain := word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-		return r > 'z' || !strings.ContainsRune("/._-=:@%+,", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	})
-	if plain {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
+func reports(command []string) string { return shellword.Command(command...) + " || exit 1" }
 
 // settingsHook and settingsMatcher are parts of the hosts' settings, which are alike.
 type settingsHook struct {

@@ -13,6 +13,7 @@ import (
 	holdpoint "holdpoint.example/client"
 
 	"holdpoint/engine"
+	"holdpoint/engine/shellword"
 )
 
 // alreadyBegun is the answer to an approved call that has begun, here before a crash or in another
@@ -102,9 +103,10 @@ func (c checkAnswer) refusal(tool, manifest string) *refusal {
 	return &refusal{text: text}
 }
 
-// Register is the command that registers a tool as it is described now.
+// Register is the command that registers a tool as it is described now. The tool's name is the server's:
+// it is quoted, so that a shell runs nothing of it.
 func Register(tool, manifest string) string {
-	return fmt.Sprintf("holdpoint tool set %s --provider mcp --verified --manifest-hash %s", tool, manifest)
+	return shellword.Command("holdpoint", "tool", "set", tool, "--provider", "mcp", "--verified", "--manifest-hash", manifest)
 }
 
 // pending is the answer to a call that people still decide on.

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/shellword"
 )
 
 // definition is a tool as its server describes it, in canonical form: name, title,
@@ -206,7 +207,7 @@ func (l *toolList) hold(ctx context.Context, tools []tool, all bool) error {
 	newly, err := l.pins.check(tools, all)
 	for _, name := range newly {
 		l.logger.WarnContext(ctx, "a tool is held back: its description is not the one that was accepted",
-			"tool", ToolName(l.name, name), "accept", "holdpoint mcp-proxy accept --pins "+l.pins.Path+" "+name)
+			"tool", ToolName(l.name, name), "accept", shellword.Command("holdpoint", "mcp-proxy", "accept", "--pins", l.pins.Path, "--", name))
 	}
 	return err
 }
