@@ -44,10 +44,11 @@ func (a auditDoor) auditReports() []operation {
 		{
 			method: "GET", path: "/v1/audit/reports/{name}", summary: "A report of a period, as rows", scope: identity.ScopeAudit, long: true, out: report.ListPage{},
 			statuses: []int{200}, problems: []int{400, 401, 403, 404, 422, 429, 503}, handle: a.listReport,
-			detail: "The console's page, its CSV file and this have the same rows. With format=csv the answer is the whole file, and that it was exported is on record; it has no end when something went wrong on the way. The reports approvals and amounts have how much each call is about, read out of its sealed arguments as the first amount in the sentence of its card; that somebody was given a page of these is on record, too. A page may have fewer rows than limit and go on all the same. The report access is of the period's end: as it is, where the period reaches up to now; as the log tells of that moment otherwise. The report reviewers counts nights and weekends by UTC; /v1/audit/reviewers does by any zone.",
+			detail: "The console's page, its CSV file and this have the same rows. With format=csv the answer is the whole file, and that it was exported is on record; it has no end when something went wrong on the way. The reports approvals and amounts have how much each call is about, read out of its sealed arguments as the first amount in the sentence of its card; that somebody was given a page of these is on record, too. A page may have fewer rows than limit and go on all the same. The report access is of the period's end: as it is, where the period reaches up to now; as the log tells of that moment otherwise.",
 			query: append(slices.Clone(period), parameter{"format", "json, the default, or csv."}, parameter{"cursor", "next_cursor of the page before. Name the same since and until with it."}, parameter{"limit", "1 to 1000; 100 when left out."},
 				parameter{"person", "The id of one person, or else the address, or else the name: in the report of approvals, of who decided them. Nobody of that kind is no_such_person; several are several_people, which names their ids. The log names the person by id. The reports of claims, erasures, executions, keys and policies are not about people, and refuse it."},
-				parameter{"at_least", "The least amount, such as 1000, 1000.50 or 1000 EUR, for the reports approvals and amounts: without a currency that number of each currency, with one only what is in it. What has no known amount is left out then."}),
+				parameter{"at_least", "The least amount, such as 1000, 1000.50 or 1000 EUR, for the reports approvals and amounts: without a currency that number of each currency, with one only what is in it. What has no known amount is left out then."},
+				parameter{"zone", "For the report reviewers: the time zone by which it is night (22:00 to 06:00), a weekend or another day, such as Europe/Berlin; UTC when left out. Other reports refuse it."}),
 		},
 	}
 }
@@ -110,7 +111,7 @@ func (a auditDoor) listReport(c *call) error {
 	var q report.ListQuery
 	err := (parameters{
 		"since": day(&q.Since), "until": day(&q.Until), "format": oneOf(&format, "json", "csv"), "cursor": anyText(&q.Cursor), "limit": whole(&q.Limit, 1, report.MaxListPage),
-		"person": anyText(&q.Person), "at_least": anyText(&q.AtLeast),
+		"person": anyText(&q.Person), "at_least": anyText(&q.AtLeast), "zone": anyText(&q.Zone),
 	}).read(c.r.URL.Query())
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ func (h *reportHandler) accessFile(w http.ResponseWriter, r *http.Request, p eng
 	if err := h.reports.Exported(r.Context(), by(p), report.File{As: report.AccessFile, At: found.At, Role: query.Get("role"), Searched: query.Get("q") != "", Rows: rows, Text: text.Bytes()}); err != nil {
 		return err
 	}
-	file := newDownload(w, r, "text/csv; charset=utf-8", "holdpoint-access.csv")
+	file := newDownload(w, r, "text/csv; charset=utf-8", "holdpoint-access-at-"+found.At.UTC().Format("2006-01-02T1504Z")+".csv")
 	_, err = file.Write(text.Bytes())
 	return file.end(err)
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
@@ -90,7 +89,7 @@ func (h *exportHandler) export(w http.ResponseWriter, r *http.Request, p engine.
 		return refuse(http.StatusTooManyRequests, fmt.Sprintf("%d exports of yours are under way already. Begin the next one when one of them has ended.", mostExports))
 	}
 	defer leave()
-	file := newDownload(w, r, f.media, exportName(since, until, f.ending))
+	file := newDownload(w, r, f.media, fileName("audit", since, until, f.ending))
 	record := by(p)
 	_, err := h.exporter.Write(r.Context(), file, auditlog.ExportRequest{
 		Format: f.format, Filter: filter, Actor: record.Actor, RequestID: record.RequestID, Flush: file.Flush,
@@ -104,16 +103,4 @@ func (h *exportHandler) export(w http.ResponseWriter, r *http.Request, p engine.
 		return &access.Refusal{Kind: access.Conflict, Code: "no_checkpoint", Detail: "The audit log has no checkpoint yet. Try again in a moment."}
 	}
 	return err
-}
-
-// exportName names a file after its period.
-func exportName(since, until time.Time, ending string) string {
-	name := "holdpoint-audit"
-	if !since.IsZero() {
-		name += "-from-" + since.Format(time.DateOnly)
-	}
-	if !until.IsZero() {
-		name += "-to-" + until.Add(-time.Nanosecond).Format(time.DateOnly)
-	}
-	return name + "." + ending
 }

@@ -230,7 +230,7 @@ func (h *historyHandler) export(w http.ResponseWriter, r *http.Request, p engine
 	if len(asked.problems) > 0 {
 		return h.refuse(w, r, p, http.StatusBadRequest, asked)
 	}
-	file := newDownload(w, r, "text/csv; charset=utf-8", "holdpoint-history.csv")
+	file := newDownload(w, r, "text/csv; charset=utf-8", fileName("history", asked.search.Since, asked.search.Until, "csv"))
 	err := h.history.ExportHistory(r.Context(), by(p), p, asked.search, file, file.Flush)
 	if detail, is := refused(err); is && !file.begun {
 		return h.refuse(w, r, p, http.StatusUnprocessableEntity, asked, detail)

@@ -36,7 +36,10 @@ func wholeOf(v views.ListReport, past bool) views.ReportLink {
 		}
 		return views.ReportLink{Asks: "What asks for each role, standing grants, API keys and what changed:", Title: "Who can approve what", URL: "/audit/access?" + days.Encode()}
 	case report.ReviewersList:
-		return views.ReportLink{Asks: "All of them together, what is taken for fatigue, and another time zone:", Title: "Reviewer activity", URL: "/audit/reviewers?" + days.Encode()}
+		if v.Form.Zone != "" {
+			days.Set("zone", v.Form.Zone)
+		}
+		return views.ReportLink{Asks: "All of them together, and what is taken for fatigue:", Title: "Reviewer activity", URL: "/audit/reviewers?" + days.Encode()}
 	case report.ClaimsList:
 		return views.ReportLink{Asks: "Agent by agent:", Title: "Whom agents name as their side", URL: "/audit/claims?" + days.Encode()}
 	case erasuresList:
@@ -67,12 +70,12 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	v := views.ListReport{Frame: h.site.frame(p, l.Title, "audit"), Form: form, Name: name, Title: l.Title, Asks: l.Asks, None: l.None}
 	person := strings.TrimSpace(query.Get("person"))
 	v.Form.Query, v.Form.Person, v.OfPeople, v.Decided = person, person, l.OfPeople(), l.OfAmounts()
-	v.Form.AtLeast, v.OfAmounts = strings.TrimSpace(query.Get("at_least")), l.OfAmounts()
+	v.Form.AtLeast, v.OfAmounts, v.OfHours = strings.TrimSpace(query.Get("at_least")), l.OfAmounts(), l.OfHours()
 	now := h.site.clock().UTC()
 	v.Form.Periods = periods(now, "/audit/reports/"+name, v.Form)
 	var found report.ListPage
 	if err == nil {
-		found, err = h.reports.List(r.Context(), name, report.ListQuery{Since: since, Until: until, Cursor: query.Get("after"), Count: true, Person: person, AtLeast: v.Form.AtLeast})
+		found, err = h.reports.List(r.Context(), name, report.ListQuery{Since: since, Until: until, Cursor: query.Get("after"), Count: true, Person: person, AtLeast: v.Form.AtLeast, Zone: v.Form.Zone})
 	}
 	detail, is := refused(err)
 	if failure != "" {
@@ -93,7 +96,7 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	v.Form.JSON = jsonURL("/audit/reports/"+name, v.Form, found.Since, found.Until)
 	v.Form.Since, v.Form.Until = "", "" // links have moments: the form shows days
 	fillPeriod(&v.Form, found.Since, found.Until)
-	v.Ready, v.Since, v.Until, v.Gaps = true, found.Since, found.Until, found.Gaps
+	v.Ready, v.Since, v.Until, v.Gaps, v.Zone = true, found.Since, found.Until, found.Gaps, found.Zone
 	v.Found, v.More, v.Uncounted = min(found.Found, report.ListCounted), found.Found > report.ListCounted, found.Uncounted
 	listView(&v, found)
 	here := url.Values{"since": {found.Since.Format(time.RFC3339Nano)}, "until": {found.Until.Format(time.RFC3339Nano)}}
@@ -102,6 +105,9 @@ func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engin
 	}
 	if v.Form.AtLeast != "" {
 		here.Set("at_least", v.Form.AtLeast)
+	}
+	if v.Form.Zone != "" {
+		here.Set("zone", v.Form.Zone)
 	}
 	if name == approvalsReport {
 		told := url.Values{"since": {v.Form.Since}, "until": {v.Form.Until}}
@@ -234,11 +240,11 @@ func periods(now time.Time, path string, chosen views.ReportForm) []views.Period
 
 // listFile sends a report that is a list as a file.
 func (h *reportHandler) listFile(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	_, since, until, err := reportForm(r.PostForm)
+	form, since, until, err := reportForm(r.PostForm)
 	name := r.PathValue("name")
-	file := newDownload(w, r, "text/csv; charset=utf-8", "holdpoint-"+name+".csv")
+	file := newDownload(w, r, "text/csv; charset=utf-8", fileName(name, since, until, "csv"))
 	if err == nil {
-		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until, Person: r.PostForm.Get("person"), AtLeast: r.PostForm.Get("at_least")}, file, file.Flush)
+		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until, Person: r.PostForm.Get("person"), AtLeast: r.PostForm.Get("at_least"), Zone: form.Zone}, file, file.Flush)
 	}
 	if detail, is := refused(err); is && !file.begun {
 		return h.showList(w, r, p, r.PostForm, detail)

@@ -105,6 +105,26 @@ func TestListReportOfAmounts(t *testing.T) {
 	c.get("/audit/reports/amounts?at_least=x").want(t, http.StatusUnprocessableEntity, "Write the least amount such as 1000.", `name="at_least" value="x"`)
 }
 
+// TestListReportOfHours: the time zone goes with every way on.
+func TestListReportOfHours(t *testing.T) {
+	c, r := startReports(t)
+	c.signIn("aude@example.com")
+	r.list = report.ListPage{Zone: "Europe/Berlin", NextCursor: "more", Rows: []map[string]string{{"person": "Ada Archer", "off_hours": "3"}}}
+	c.get("/audit/reports/reviewers?since=2026-11-01&until=2026-11-05&zone=Europe/Berlin").want(t, http.StatusOK, "weekends Saturday and Sunday, in Europe/Berlin.", `type="hidden" name="zone" value="Europe/Berlin"`,
+		`placeholder="UTC"`, "after=more&amp;since=2026-11-01T00%3A00%3A00Z&amp;until=2026-11-06T00%3A00%3A00Z&amp;zone=Europe%2FBerlin", `href="/audit/reviewers?since=2026-11-01&amp;until=2026-11-05&amp;zone=Europe%2FBerlin"`)
+	if q := r.listed[len(r.listed)-1]; q.Zone != "Europe/Berlin" {
+		t.Errorf("asked for %+v", q)
+	}
+	c.do("POST", "/audit/reports/reviewers/export", url.Values{"zone": {"Asia/Tokyo"}}).want(t, http.StatusOK)
+	if q := r.listed[len(r.listed)-1]; q.Zone != "Asia/Tokyo" {
+		t.Errorf("exported %+v", q)
+	}
+	r.list = report.ListPage{}
+	if page := c.get("/audit/reports/roles"); strings.Contains(page.body, `name="zone"`) {
+		t.Error("a report that counts no hours asks for a time zone")
+	}
+}
+
 func TestListReportPeriods(t *testing.T) {
 	c, r := startReports(t)
 	c.signIn("olga@example.com")
@@ -133,7 +153,7 @@ func TestListReportFile(t *testing.T) {
 	c.signIn("aude@example.com")
 	form := url.Values{"since": {"2026-07-01T00:00:00Z"}, "until": {"2026-10-01T00:00:00Z"}}
 	file := c.do("POST", "/audit/reports/roles/export", form)
-	if file.StatusCode != http.StatusOK || file.body != "time,act\n" || file.Header.Get("Content-Disposition") != `attachment; filename="holdpoint-roles.csv"` || file.Header.Get("Cache-Control") != "no-store" {
+	if file.StatusCode != http.StatusOK || file.body != "time,act\n" || file.Header.Get("Content-Disposition") != `attachment; filename="holdpoint-roles-from-2026-07-01-to-2026-09-30.csv"` || file.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%s %v %q", file.Status, file.Header, file.body)
 	}
 	if len(r.files) != 1 || r.files[0].Role != "roles" || !r.files[0].At.Equal(time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)) {

@@ -91,7 +91,11 @@ func jsonURL(path string, f views.ReportForm, since, until time.Time) string {
 
 // rowsURL is where a report is row by row, of the same days.
 func rowsURL(list string, f views.ReportForm) string {
-	return "/audit/reports/" + list + "?" + url.Values{"since": {f.Since}, "until": {f.Until}}.Encode()
+	q := url.Values{"since": {f.Since}, "until": {f.Until}}
+	if f.Zone != "" {
+		q.Set("zone", f.Zone)
+	}
+	return "/audit/reports/" + list + "?" + q.Encode()
 }
 
 func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.Person) error {

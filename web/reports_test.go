@@ -258,7 +258,7 @@ func TestReportsThatThereAreNone(t *testing.T) {
 func TestReviewerReportPage(t *testing.T) {
 	c, r := startReports(t)
 	page := c.signIn("olga@example.com").get("/audit/reviewers?zone=Europe/Berlin&since=2026-11-01&until=2026-11-05")
-	page.want(t, http.StatusOK, `href="/audit/reports/reviewers?since=2026-11-01&amp;until=2026-11-05"`, "<caption", `href="/audit/access"`, `value="Europe/Berlin"`)
+	page.want(t, http.StatusOK, `href="/audit/reports/reviewers?since=2026-11-01&amp;until=2026-11-05&amp;zone=Europe%2FBerlin"`, "<caption", `href="/audit/access"`, `value="Europe/Berlin"`)
 	text := strip(page.body)
 	for _, want := range []string{
 		"Linus Torvalds-Benedict : 73% of the votes came within 5 seconds", "5 min 12 s", "2 h 03 min", "900 of 1239", "88%", "account disabled", "All together", "not known",

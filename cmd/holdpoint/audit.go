@@ -26,9 +26,10 @@ type auditCommand struct {
 
 type auditExport struct {
 	operatorFlags
-	Data      string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
-	Format    string `default:"jsonl" enum:"jsonl,csv,ocsf" help:"jsonl proves itself; csv and ocsf are for spreadsheets and SIEMs."`
-	Output    string `short:"o" required:"" type:"path" help:"The file to write; - for standard output." placeholder:"FILE"`
+	Data   string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
+	Format string `default:"jsonl" enum:"jsonl,csv,ocsf" help:"jsonl proves itself; csv and ocsf are for spreadsheets and SIEMs."`
+	Output string `short:"o" required:"" type:"path" help:"The file to write; - for standard output." placeholder:"FILE"`
+	periodFlag
 	Since     moment `help:"Events from this time on, such as 2026-10-01T00:00:00Z." placeholder:"TIME"`
 	Until     moment `help:"Events before this time." placeholder:"TIME"`
 	Approval  string `help:"Events of one approval." placeholder:"ID"`
@@ -50,7 +51,8 @@ until it is complete. That somebody has exported is an event of the log.
 
 Examples:
   holdpoint audit export --data .holdpoint -o log.jsonl
-  holdpoint audit export --since 2026-10-01T00:00:00Z --until 2026-11-01T00:00:00Z --format csv -o october.csv
+  holdpoint audit export --period 2026-10 --format csv -o october.csv
+  holdpoint audit export --since 2026-10-01T08:00:00Z --until 2026-10-01T09:00:00Z -o hour.jsonl
   holdpoint audit export --approval apr_… -o - | holdpoint audit verify - --key log-key.pub`
 }
 
@@ -61,12 +63,15 @@ type moment struct{ time.Time }
 // period would be a guess.
 func (m *moment) UnmarshalText(text []byte) (err error) {
 	if m.Time, err = time.Parse(time.RFC3339Nano, string(text)); err != nil {
-		return errors.New("want a time such as 2026-10-01T00:00:00Z")
+		return errors.New("want a time such as 2026-10-01T00:00:00Z; whole days are named by --period: 2026-10-01, 2026-10, 2026-Q4 or 2026")
 	}
 	return nil
 }
 
 func (a *auditExport) Run(ctx context.Context, c *cli) error {
+	if err := a.fill(&a.Since, &a.Until); err != nil {
+		return err
+	}
 	if a.Witnessed != nil && *a.Witnessed < 0 {
 		return errors.New("--witnessed: want 0 or more")
 	}

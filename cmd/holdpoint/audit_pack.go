@@ -18,10 +18,11 @@ type auditPack struct {
 	operatorFlags
 	Data     string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, the configuration says where." placeholder:"DIR"`
 	Approval string `help:"The approval that it is about." placeholder:"ID"`
-	Since    moment `help:"Or: approvals that were opened from this time on, such as 2026-10-01T00:00:00Z." placeholder:"TIME"`
-	Until    moment `help:"And before this time." placeholder:"TIME"`
-	Output   string `short:"o" required:"" type:"path" help:"The file to write." placeholder:"FILE.html"`
-	Quiet    bool   `short:"q" help:"Say nothing of the progress."`
+	periodFlag
+	Since  moment `help:"Or: approvals that were opened from this time on, such as 2026-10-01T00:00:00Z." placeholder:"TIME"`
+	Until  moment `help:"And before this time." placeholder:"TIME"`
+	Output string `short:"o" required:"" type:"path" help:"The file to write." placeholder:"FILE.html"`
+	Quiet  bool   `short:"q" help:"Say nothing of the progress."`
 }
 
 // Help is shown by "holdpoint audit pack --help".
@@ -36,16 +37,19 @@ the arguments.
 
 Examples:
   holdpoint audit pack --data .holdpoint --approval apr_… -o evidence.html
-  holdpoint audit pack --since 2026-10-01T00:00:00Z --until 2026-11-01T00:00:00Z -o october.html
+  holdpoint audit pack --period 2026-10 -o october.html
   holdpoint audit verify evidence.html --key log-key.pub`, evidence.MaxApprovals, evidence.MaxEvents)
 }
 
 func (a *auditPack) Run(ctx context.Context, c *cli) error {
+	if err := a.fill(&a.Since, &a.Until); err != nil {
+		return err
+	}
 	switch period := !a.Since.IsZero() || !a.Until.IsZero(); {
 	case a.Output == "-":
 		return errors.New("-o: name a file: a pack is finished or it is not there")
 	case (a.Approval != "") == period:
-		return errors.New("name either an --approval, or a period by --since and --until")
+		return errors.New("name either an --approval, or a period, by --period or by --since and --until")
 	case period && (a.Since.IsZero() || a.Until.IsZero()):
 		return errors.New("a period has both --since and --until")
 	case period && !a.Since.Before(a.Until.Time):

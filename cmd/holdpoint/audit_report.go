@@ -25,13 +25,14 @@ import (
 
 type auditReport struct {
 	operatorFlags
-	Data    string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
-	Name    string `arg:"" optional:"" help:"Which report; without it they are listed, each with the question that it answers."`
-	Period  string `help:"A year, quarter, month or day, in UTC: 2026, 2026-Q3, 2026-09 or 2026-09-30." placeholder:"PERIOD"`
+	Data string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
+	Name string `arg:"" optional:"" help:"Which report; without it they are listed, each with the question that it answers."`
+	periodFlag
 	Since   string `help:"From this day or time on, such as 2026-07-01 (UTC); thirty days before --until when left out." placeholder:"TIME"`
 	Until   string `help:"Before this day or time; now when left out." placeholder:"TIME"`
 	Person  string `help:"About this person, by id, address or name; of approvals, those that they decided." placeholder:"PERSON"`
 	AtLeast string `help:"Of approvals and amounts: what is about as much as this or more, such as 1000 (of each currency) or '1000 EUR'." placeholder:"AMOUNT"`
+	Zone    string `help:"Of reviewers: the time zone by which it is night, a weekend or another day, such as Europe/Berlin; UTC when left out." placeholder:"ZONE"`
 	Format  string `default:"table" enum:"table,csv,json" help:"table for people; csv, the file that the console gives; json, one object a line."`
 	Output  string `short:"o" type:"path" default:"-" help:"New file to write; - for standard output." placeholder:"FILE"`
 }
@@ -50,6 +51,7 @@ Examples:
   holdpoint audit report approvals --since 2026-07-01 --until 2026-10-01 --format csv -o approvals.csv
   holdpoint audit report approvals --period 2026-Q3 --at-least '10000 EUR'
   holdpoint audit report amounts --period 2026-Q3
+  holdpoint audit report reviewers --period 2026-Q3 --zone Europe/Berlin
   holdpoint audit report access --until 2026-10-01`
 }
 
@@ -135,12 +137,9 @@ var quarter = regexp.MustCompile(`^(\d{4})-?[Qq]([1-4])$`)
 
 // query is the period that was asked for.
 func (a *auditReport) query() (q report.ListQuery, err error) {
-	q.Person, q.AtLeast = a.Person, a.AtLeast
-	if a.Period != "" && (a.Since != "" || a.Until != "") {
-		return q, errors.New("give either --period, or --since and --until")
-	}
+	q.Person, q.AtLeast, q.Zone = a.Person, a.AtLeast, a.Zone
 	if a.Period != "" {
-		q.Since, q.Until, err = period(a.Period)
+		q.Since, q.Until, err = a.period(a.Since == "" && a.Until == "")
 		return q, err
 	}
 	for flag, of := range map[string]struct {
@@ -155,6 +154,27 @@ func (a *auditReport) query() (q report.ListQuery, err error) {
 		}
 	}
 	return q, nil
+}
+
+// periodFlag names a period in one word.
+type periodFlag struct {
+	Period string `help:"A year, quarter, month or day, in UTC, instead of --since and --until: 2026, 2026-Q3, 2026-09 or 2026-09-30." placeholder:"PERIOD"`
+}
+
+// period is the period that was named, where it is named alone.
+func (p periodFlag) period(alone bool) (since, until time.Time, err error) {
+	if !alone {
+		return since, until, errors.New("give either --period, or --since and --until")
+	}
+	return period(p.Period)
+}
+
+// fill fills in the times of the period, where one was named.
+func (p periodFlag) fill(since, until *moment) (err error) {
+	if p.Period != "" {
+		since.Time, until.Time, err = p.period(since.IsZero() && until.IsZero())
+	}
+	return err
 }
 
 // period is a year, a quarter, a month or a day, in UTC.
@@ -241,11 +261,14 @@ func (a *auditReport) table(ctx context.Context, r report.Reports, by access.Ini
 		}
 	}
 	fmt.Fprintln(table, strings.Join(heads, "\t"))
-	n, used, about := 0, map[string]bool{}, ""
+	n, used, about, zone := 0, map[string]bool{}, "", ""
 	err := a.rows(ctx, r, by, q, func(page report.ListPage, rows []map[string]string) error {
 		q.Since, q.Until = page.Since, page.Until
 		if page.Person != nil {
 			about = ", of " + cmp.Or(page.Person.Name, page.Person.Email, page.Person.ID)
+		}
+		if page.Zone != "" {
+			zone = "; nights, weekends and days by " + page.Zone
 		}
 		n += len(rows)
 		for _, row := range rows {
@@ -280,7 +303,7 @@ func (a *auditReport) table(ctx context.Context, r report.Reports, by access.Ini
 	if n > 0 {
 		err = table.Flush()
 	}
-	fmt.Fprintf(terminalError, "%s%s: %s from %s until %s\n", l.Title, about, plural(int64(n), "row"), q.Since.UTC().Format(time.RFC3339), q.Until.UTC().Format(time.RFC3339))
+	fmt.Fprintf(terminalError, "%s%s: %s from %s until %s%s\n", l.Title, about, plural(int64(n), "row"), q.Since.UTC().Format(time.RFC3339), q.Until.UTC().Format(time.RFC3339), zone)
 	if n == 0 && about == "" {
 		fmt.Fprintln(terminalError, l.None)
 	}

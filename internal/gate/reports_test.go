@@ -3,7 +3,9 @@ package gate_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -426,6 +428,32 @@ func TestReviewersNotes(t *testing.T) {
 		if _, err := h.Reports.Reviewers(ctx, report.ReviewerQuery{Zone: zone}); code(err) != "zone" {
 			t.Errorf("zone %q: %v", zone, err)
 		}
+		if _, err := h.Reports.List(ctx, report.ReviewersList, report.ListQuery{Zone: zone}); code(err) != "zone" {
+			t.Errorf("rows by zone %q: %v", zone, err)
+		}
+	}
+	if _, err := h.Reports.List(ctx, "roles", report.ListQuery{Zone: "UTC"}); code(err) != "bad_query" {
+		t.Errorf("a zone for a report that counts no hours: %v", err)
+	}
+	day, night := 0, 0 // it is night at this moment in some zones, and in others it is not
+	for east := range 24 {
+		zone := fmt.Sprintf("Etc/GMT%+d", east-11)
+		loads, err := h.Reports.Reviewers(ctx, report.ReviewerQuery{Zone: zone})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := h.Reports.List(ctx, report.ReviewersList, report.ListQuery{Zone: zone})
+		if err != nil || rows.Zone != zone || rows.Rows[0]["zone"] != zone || rows.Rows[0]["nights"] != strconv.Itoa(loads.Reviewers[0].Nights) || rows.Rows[0]["weekends"] != strconv.Itoa(loads.Reviewers[0].Weekends) {
+			t.Fatalf("%s: rows %v, %v; the report %+v", zone, rows.Rows, err, loads.Reviewers[0])
+		}
+		if loads.Reviewers[0].Nights > 0 {
+			night++
+		} else {
+			day++
+		}
+	}
+	if day == 0 || night == 0 {
+		t.Errorf("by %d zones it was day, and by %d night", day, night)
 	}
 }
 

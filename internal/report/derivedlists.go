@@ -124,12 +124,13 @@ func factorsTold(factors []HeldFactor) string {
 	return strings.Join(words, ", ")
 }
 
-// reviewerRows are what each reviewer did in the period, by UTC.
+// reviewerRows are what each reviewer did in the period, by the page's time zone, which it completes.
 func (s Reports) reviewerRows(ctx context.Context, page *ListPage) ([]map[string]string, error) {
-	r, err := s.Reviewers(ctx, ReviewerQuery{Since: page.Since, Until: page.Until})
+	r, err := s.Reviewers(ctx, ReviewerQuery{Since: page.Since, Until: page.Until, Zone: page.Zone})
 	if err != nil {
 		return nil, err
 	}
+	page.Zone = r.Zone
 	if r.ShiftsSince.After(r.Since) {
 		page.Gaps = append(page.Gaps, "Shifts that ended before "+stampUTC(r.ShiftsSince)+" are forgotten: who was alone on call is counted from then on.")
 	}
@@ -142,6 +143,7 @@ func (s Reports) reviewerRows(ctx context.Context, page *ListPage) ([]map[string
 		row := map[string]string{
 			"person": l.Name, "email": l.Email, "person_id": l.PersonID, "median_seconds": secondsTold(l.MedianSeconds), "p95_seconds": secondsTold(l.P95Seconds), "busiest_day": l.BusiestDay,
 			"last_vote": formatTime(l.LastVote), "note": strings.Join(notes, " "), "disabled": map[bool]string{true: "yes"}[l.Disabled],
+			"zone": r.Zone,
 		}
 		for name, n := range map[string]int{
 			"decided": l.Decided, "approved": l.Approved, "denied": l.Denied, "timed": l.Timed, "quick": l.Quick, "nights": l.Nights, "weekends": l.Weekends, "off_hours": l.OffHours,

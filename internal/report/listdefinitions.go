@@ -226,7 +226,7 @@ func Lists() []List {
 					own("decided", "Decided", NumberCell), own("approved", "Approved", NumberCell), own("denied", "Denied", NumberCell), own("median_seconds", "Median time", SecondsCell), own("p95_seconds", "95% within", SecondsCell),
 					file("timed", "Votes after a card that was shown"), own("quick", "Within 5 s", NumberCell), file("nights", "At night"), file("weekends", "On weekends"), own("off_hours", "Off hours", NumberCell), own("questions", "Questions", NumberCell),
 					file("on_call", "On call"), own("alone", "Alone on call", NumberCell), own("by_grant", "By grant", NumberCell), file("as_deputy", "In somebody’s place"), file("busiest_day", "Busiest day"), file("busiest", "Decided on it"),
-					fileTime("last_vote", "Last vote"), own("note", "Looks like fatigue", TextCell), file("disabled", "Account disabled"),
+					fileTime("last_vote", "Last vote"), own("note", "Looks like fatigue", TextCell), file("disabled", "Account disabled"), file("zone", "Time zone of nights, weekends and days"),
 				}),
 			Terms: []Term{},
 		},

@@ -83,6 +83,9 @@ func (Reports) narrowing(details map[string]any, q *ListQuery, page ListPage) {
 	if q.AtLeast != "" {
 		details["at_least"] = strings.TrimSpace(q.AtLeast)
 	}
+	if page.Zone != "" {
+		details["zone"] = page.Zone
+	}
 }
 
 // Told records that somebody takes along a page of a report that has amounts, which come out of

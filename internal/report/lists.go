@@ -77,6 +77,9 @@ type ListQuery struct {
 	// AtLeast leaves out what is about less than an amount, "1000" or "1000 EUR": with a
 	// currency, also what is in another one. "" is everything.
 	AtLeast string
+	// Zone is the time zone by which the report of reviewers counts nights, weekends and
+	// days; "" is UTC.
+	Zone string
 }
 
 // ListPerson is whom the rows of a report are about.
@@ -92,6 +95,7 @@ type ListPage struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	// Person is whom the rows are about, where one person was asked for.
+	Zone   string      `json:"zone,omitempty" doc:"By which time zone nights, weekends and days are counted, where the report counts them."`
 	Person *ListPerson `json:"person,omitempty" doc:"Whom the rows are about, where the report was asked for one person."`
 	// Rows have a text for each column, by its name.
 	Rows       []map[string]string `json:"rows" doc:"By the columns' names. What is not known, or is not there, is an empty text."`
@@ -132,8 +136,11 @@ func (l List) OfPeople() bool {
 // OfAmounts reports whether the list has amounts, which are read out of the sealed arguments.
 func (l List) OfAmounts() bool { return l.Name == AmountsList || l.Name == approvalsList }
 
+// OfHours reports whether the list counts hours of the day, which takes a time zone.
+func (l List) OfHours() bool { return l.Name == ReviewersList }
+
 // List is a page of a report that is a list. Refusals are not_found (404), bad_cursor,
-// bad_query, bad_amount, those of periods and those of access.FindPerson. Where the report has
+// bad_query, bad_amount, zone, those of periods and those of access.FindPerson. Where the report has
 // amounts, whoever is given the page takes along what Told records.
 func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, error) {
 	l, ok := FindList(name)
@@ -159,6 +166,9 @@ func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, 
 		q.Limit = listPage
 	}
 	q.Person = strings.TrimSpace(q.Person)
+	if page.Zone = strings.TrimSpace(q.Zone); page.Zone != "" && !l.OfHours() {
+		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "This report counts no hours of the day: leave out the time zone."}
+	}
 	if q.Person != "" && !l.OfPeople() {
 		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "This report is not about people: leave out the person."}
 	}

@@ -31,8 +31,10 @@ type ListReport struct {
 	Found           int
 	More, Uncounted bool
 	// OfPeople says that the report can be narrowed to a person, and Decided that this is who
-	// decided. OfAmounts says that it has amounts.
-	OfPeople, Decided, OfAmounts bool
+	// decided. OfAmounts says that it has amounts, and OfHours that it counts hours of the
+	// day, by the time zone Zone.
+	OfPeople, Decided, OfAmounts, OfHours bool
+	Zone                                  string
 	// Who is whom the rows are about, "" for everybody.
 	Who string
 	// History is where the same approvals are with what each call was to do, "" for none.

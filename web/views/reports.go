@@ -201,6 +201,11 @@ func quickWords(l LoadRow) string {
 	return strconv.Itoa(l.Quick) + " of " + strconv.Itoa(l.Timed)
 }
 
+// offHoursRule says when it is night or a weekend.
+func offHoursRule(zone string) string {
+	return "Off hours: nights are 22:00 to 06:00, weekends Saturday and Sunday, in " + zone + "."
+}
+
 // offHoursWords says how many votes were cast at night and how many at weekends; one
 // can be both.
 func offHoursWords(l LoadRow) string {
