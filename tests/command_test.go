@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"os"
@@ -9,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"holdpoint/engine/audit"
@@ -119,6 +122,7 @@ func TestProductionSetUp(t *testing.T) {
 			t.Errorf("doctor with %s tells a password:\n%s%s", name, got.out, got.err)
 		}
 	}
+	endsSoon(t, c, env)
 	commandsNameAKey(t, c, admin)
 	// Serve and worker refuse what doctor finds fault with, if no wait can mend it.
 	for _, command := range []string{"serve", "worker"} {
@@ -200,6 +204,41 @@ func commandsNameAKey(t *testing.T, c *cluster, admin string) {
 	refused("--operator-key: "+olga+" has no key of this installation", "release", "--all", "--operator-key", olga)
 	must(t, owner, "", "changes", "free", "operator-key", "--reason", "the last key is lost")
 	must(t, owner, "", "user", "add", "without-key@example.com", "--role", "reviewer")
+}
+
+// endsSoon: doctor tells of what is good and ends within days, before anybody is refused by it.
+func endsSoon(t *testing.T, c *cluster, env []string) {
+	t.Helper()
+	file := filepath.Join(c.dir, "policy.yaml")
+	former, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := time.Now().Add(5 * 24 * time.Hour).UTC().Format(time.RFC3339)
+	next := strings.NewReplacer(`version: "0"`, `version: "1"`, "2099-01-01T00:00:00Z", ends).Replace(string(former))
+	if err := os.WriteFile(file, []byte(next), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := regexp.MustCompile(`key_\w+`).FindString(must(t, env, "", "key", "create", "--agent", "soon-over", "--expires-in", "240h"))
+	conn, err := pgx.Connect(t.Context(), c.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if got := must(t, env, "", "doctor"); strings.Contains(got, "API keys") {
+		t.Errorf("doctor warns of a key that nobody uses:\n%s", got)
+	}
+	if _, err := conn.Exec(t.Context(), `INSERT INTO key_uses (key_id, used_at) VALUES ($1, clock_timestamp())`, id); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	eventually(t, settleWithin, "a word on the policy's end", func() bool {
+		got = must(t, env, "", "doctor")
+		return strings.Contains(got, "warn  the policy's end: it expires in ") && strings.Contains(got, "at "+ends+": every call is refused from then on")
+	})
+	if !strings.Contains(got, "warn  API keys that are in use and expire soon: 1, first "+id+" of soon-over, at ") {
+		t.Errorf("doctor says nothing of a key:\n%s", got)
+	}
 }
 
 // TestOpenAPI: the document is there, is 3.1, and has every door.

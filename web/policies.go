@@ -15,9 +15,6 @@ import (
 	"holdpoint/web/views"
 )
 
-// expiresSoon is how long before its end a policy's age is worth a warning.
-const expiresSoon = 14 * 24 * time.Hour
-
 // policyHandler serves the page of what is in force.
 type policyHandler struct{ site *site }
 
@@ -70,7 +67,7 @@ func policyView(b *policy.Bundle, file []byte, now time.Time) views.Policy {
 	switch {
 	case b.Expired(now):
 		v.Expired, v.Warning = true, "This policy has expired: every call that it would judge is refused until a new one is in force."
-	case b.ExpiresAt.Sub(now) <= expiresSoon:
+	case b.ExpiresAt.Sub(now) <= policy.ExpiresSoon:
 		v.Warning = "This policy expires " + views.Until(b.ExpiresAt, now) + ". From then on it refuses every call, so put a new one in force before."
 	}
 	// What was a warning when it was loaded still is one, and Lint knows more.

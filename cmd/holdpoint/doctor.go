@@ -174,6 +174,7 @@ func (d *checkup) database(ctx context.Context, c *cli, cfg config.Config) {
 	d.log(ctx, s, cfg)
 	d.streams(ctx, s, cfg)
 	d.keys(ctx, s, cfg)
+	d.apiKeys(ctx, s)
 }
 
 // emergency looks whether somebody comes in when the provider of single sign-on is away.
@@ -272,6 +273,10 @@ func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config,
 	}
 	d.say(what, err, "holdpoint policy check FILE says more; a newer version in policy_file comes into force by itself.")
 	if err == nil {
+		if now := time.Now(); b.ExpiresAt.Sub(now) <= policy.ExpiresSoon {
+			d.warn("the policy's end", fmt.Sprintf("it %s, at %s: every call is refused from then on", left(b, now), b.ExpiresAt.UTC().Format(time.RFC3339)),
+				"Put one with a later expires_at in force before: by policy_file, or holdpoint policy propose FILE --reason WHY.")
+		}
 		d.signers(ctx, s, cfg.Environment, b, doc)
 	}
 }
@@ -295,7 +300,7 @@ func (d *checkup) signers(ctx context.Context, s *store.Store, environment strin
 		what += ": " + strings.Join(names, ", ")
 		err = rules.StillSigned(b, environment, doc, in)
 	}
-	if !d.say(what, err, "Every call is refused. Sign it and put it in force again; in an emergency: holdpoint changes free signatures.") {
+	if !d.say(what, err, "Every call is refused. Sign it and put it in force again; in an emergency: holdpoint changes free signatures --reason WHY.") {
 		return
 	}
 	if able, needed := rules.CurrentSigners(in), in.Rule.Rule.Needed; len(able) < needed {

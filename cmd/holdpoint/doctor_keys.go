@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,34 @@ func (d *checkup) keys(ctx context.Context, s *store.Store, cfg config.Config) {
 		if i := slices.Index(cfg.Sealer.Keys().IDs(), k.ID); i > 0 && !k.Empty() {
 			d.warn("data key "+k.ID, fmt.Sprintf("it is there since %s and does not seal any more", k.CreatedAt.UTC().Format(time.DateOnly)), "holdpoint keys reseal, then holdpoint keys retire FILE, finish the change of keys.")
 		}
+	}
+}
+
+// keysExpireSoon is how long before its end an API key that is in use is worth a warning, and
+// how long ago its last use may be.
+const keysExpireSoon = 14 * 24 * time.Hour
+
+// apiKeys looks for API keys that are in use and expire soon: nothing else says so before whoever
+// signs in with one is turned away.
+func (d *checkup) apiKeys(ctx context.Context, s *store.Store) {
+	list, err := s.Keys.List(ctx, mostKeys)
+	if err != nil {
+		d.say("API keys", err, "")
+		return
+	}
+	var first store.Key
+	n, now := 0, time.Now()
+	for _, k := range list {
+		if k.LastUsedAt == nil || now.Sub(*k.LastUsedAt) > keysExpireSoon || !k.ExpiresSoon(now, keysExpireSoon) {
+			continue
+		}
+		if n++; n == 1 || k.ExpiresAt.Before(*first.ExpiresAt) {
+			first = k
+		}
+	}
+	if n > 0 {
+		d.warn("API keys that are in use and expire soon", fmt.Sprintf("%d, first %s of %s, at %s", n, first.ID, cmp.Or(first.AgentID, first.PersonName, first.Label, "nobody in particular"), first.ExpiresAt.UTC().Format(time.RFC3339)),
+			"From then on it is refused. Make another one with “holdpoint key create” before, and bring it to whoever uses it; “holdpoint key list” has all.")
 	}
 }
 

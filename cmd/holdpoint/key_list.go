@@ -60,11 +60,12 @@ func (k *keyList) Run(ctx context.Context, c *cli) error {
 		return nil
 	}
 	if len(keys) == 0 {
-		fmt.Fprintln(terminal, "no keys yet: holdpoint key create --agent ID")
+		fmt.Fprintln(terminal, "no keys yet:", k.command("key create --agent ID"))
 		return nil
 	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ID\tOF\tKIND\tSCOPES\tCREATED\tEXPIRES\tLAST USED\tSTATE\tLABEL")
+	now := time.Now()
 	for _, key := range keys {
 		expires, used, state := "never", "-", "active"
 		if key.LastUsedAt != nil {
@@ -76,8 +77,14 @@ func (k *keyList) Run(ctx context.Context, c *cli) error {
 		switch {
 		case key.RevokedAt != nil:
 			state = "revoked " + key.RevokedAt.UTC().Format(time.DateOnly)
+		case key.ExpiresAt != nil && !now.Before(*key.ExpiresAt):
+			state = "expired"
+		case key.Dead && key.PersonID != "":
+			state = "void: its person is no administrator, or was not since"
 		case key.Dead:
-			state = "dead"
+			state = "agent revoked"
+		case key.ExpiresSoon(now, keysExpireSoon):
+			state = "expires soon"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, cmp.Or(key.AgentID, key.PersonName, key.PersonID, "-"), key.Kind, strings.Join(key.Scopes, ","),
 			key.CreatedAt.UTC().Format(time.DateOnly), expires, used, state, key.Label)

@@ -10,8 +10,8 @@ import (
 	"holdpoint/engine/canon"
 )
 
-// soon is how long before its end a bundle is worth a warning.
-const soon = 14 * 24 * time.Hour
+// ExpiresSoon is how long before its end a bundle is worth a warning.
+const ExpiresSoon = 14 * 24 * time.Hour
 
 // Lint warns of what is allowed and yet probably not meant: rules that can
 // never match, because of themselves or of one earlier rule that takes all
@@ -26,7 +26,7 @@ const soon = 14 * 24 * time.Hour
 // environments that nobody has, and very long lists of words.
 func Lint(b *Bundle) []Problem {
 	l := &linter{reporter: &reporter{file: b.file}}
-	if !b.judgedAt.IsZero() && b.ExpiresAt.Sub(b.judgedAt) <= soon {
+	if !b.judgedAt.IsZero() && b.ExpiresAt.Sub(b.judgedAt) <= ExpiresSoon {
 		l.add(Problem{
 			Path: "/expires_at", Code: "expires_soon", Warning: true,
 			Message: "the bundle expires within 14 days, and then refuses every call", Hint: "generate it anew",

@@ -192,16 +192,13 @@ func (k *Keeper) Run(ctx context.Context, reload <-chan os.Signal) {
 	}
 }
 
-// How long before a policy ends somebody is told, and how often.
-const (
-	warnBefore = 14 * 24 * time.Hour
-	warnEvery  = 6 * time.Hour
-)
+// warnEvery is how often the log says that the policy ends soon.
+const warnEvery = 6 * time.Hour
 
 // warnOfExpiry says, now and then, that the policy ends soon or has ended.
 func (k *Keeper) warnOfExpiry(ctx context.Context, now time.Time) {
 	b := k.Judge().Policy
-	if b == nil || b.ExpiresAt.Sub(now) > warnBefore || now.Sub(k.warned) < warnEvery {
+	if b == nil || b.ExpiresAt.Sub(now) > policy.ExpiresSoon || now.Sub(k.warned) < warnEvery {
 		return
 	}
 	k.warned = now

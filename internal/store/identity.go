@@ -34,6 +34,11 @@ type Key struct {
 	Dead bool
 }
 
+// ExpiresSoon reports whether a key that is good now expires within so long.
+func (k Key) ExpiresSoon(now time.Time, within time.Duration) bool {
+	return !k.Dead && k.ExpiresAt != nil && k.ExpiresAt.Sub(now) <= within
+}
+
 // keyDead is Key.Dead of keys k, agents a and people p. What has become void with an account or a
 // role stays void: a former administrator who is one again has a new key made.
 const keyDead = `(k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= clock_timestamp(), false) OR a.disabled_at IS NOT NULL
