@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
@@ -99,7 +100,7 @@ func (h *signInHandler) enter(w http.ResponseWriter, r *http.Request, known stri
 		v.Failure = notTogether
 		if refusal.Kind == access.RateLimited {
 			status = http.StatusTooManyRequests
-			v.Failure = "Too many attempts. Wait a while, then try again."
+			v.Failure = fmt.Sprintf("Too many attempts. Try again in %d min.", max(1, int((refusal.RetryAfter+time.Minute-1)/time.Minute)))
 			retryAfter(w, refusal)
 		}
 		return h.site.render(w, r, status, h.site.signInPage(v))

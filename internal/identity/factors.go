@@ -332,7 +332,7 @@ func (f *Factors) answered(ctx context.Context, p engine.Person, purpose, boundT
 func (f *Factors) attempt(ctx context.Context, p engine.Person) (int64, error) {
 	attempt, wait, err := f.store.Factors.TakeAttempt(ctx, p.ID, mostWrong, wrongWithin)
 	if errors.Is(err, store.ErrTooMany) {
-		return 0, &access.Refusal{Kind: access.RateLimited, Code: tooManyAttempts.Code, Detail: "Too many wrong codes. Wait a while, then try again.", RetryAfter: wait}
+		return 0, &access.Refusal{Kind: access.RateLimited, Code: tooManyAttempts.Code, Detail: fmt.Sprintf("Too many wrong codes. Try again in %d min.", max(1, int((wait+time.Minute-1)/time.Minute))), RetryAfter: wait}
 	}
 	return attempt, err
 }
