@@ -19,6 +19,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/policy"
+	"holdpoint/engine/shellword"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
@@ -173,6 +174,21 @@ func (w operatorFlags) openOwn(ctx context.Context, cfg store.Config) (*store.St
 		return w.sealing(ctx, cfg)
 	}
 	return openSchema(ctx, cfg)
+}
+
+// command is what to run next, on the same database, as it can be pasted.
+func (w databaseFlags) command(text string) string {
+	text = "holdpoint " + text
+	if w.Data == "" {
+		return text
+	}
+	dir := w.Data
+	if here, err := os.Getwd(); err == nil {
+		if near, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(near) {
+			dir = near
+		}
+	}
+	return text + " --data " + shellword.Quote(dir)
 }
 
 // url is where the database is, for its owner.

@@ -12,6 +12,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
+	"holdpoint/engine/shellword"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 )
@@ -122,7 +123,7 @@ func (a *agentSet) Run(ctx context.Context, c *cli) error {
 	}
 	fmt.Fprintf(terminal, "%s: trust %s, roles %s, limits %s\n", agent.ID, agent.Trust, orNone(agent.Roles), limitsText(agent.Limits))
 	if !exists {
-		fmt.Fprintf(terminal, "it has no key yet: holdpoint key create --agent %s\n", agent.ID)
+		fmt.Fprintln(terminal, "it has no key yet:", a.command("key create --agent "+shellword.Quote(agent.ID)))
 	}
 	if a.Webhook == nil {
 		return nil
@@ -157,7 +158,7 @@ func (a *agentSet) setWebhook(ctx context.Context, r *admin.Admin, by access.Ini
 	}
 	fmt.Fprintf(terminal, "%s is told how its approvals end\n", a.ID)
 	showSecret(secret.Secret)
-	fmt.Fprintf(terminal, "try it: holdpoint notify test %s\n", secret.EndpointID)
+	fmt.Fprintln(terminal, "try it:", a.command("notify test "+secret.EndpointID))
 	return nil
 }
 
@@ -215,7 +216,7 @@ func (a *agentList) Run(ctx context.Context, c *cli) error {
 		})
 	}
 	if len(known.Agents) == 0 {
-		fmt.Fprintln(terminal, "no agents yet: holdpoint key create --agent ID")
+		fmt.Fprintln(terminal, "no agents yet:", a.command("key create --agent ID"))
 		return nil
 	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"holdpoint/engine/shellword"
 	"holdpoint/engine/source"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
@@ -318,7 +319,7 @@ func (a *applyCommand) do(ctx context.Context, p setup.Plan, applier *setup.Appl
 	if !a.JSON {
 		fmt.Fprintf(terminal, "%d of %d changes done in %s\n", done, len(p.Changes), time.Since(started).Round(10*time.Millisecond))
 		if len(keyless) > 0 {
-			fmt.Fprintf(terminal, "new agents without a key: %d (holdpoint key create --agent %s)\n", len(keyless), strconv.Quote(keyless[0]))
+			fmt.Fprintf(terminal, "new agents without a key: %d (%s)\n", len(keyless), a.command("key create --agent "+shellword.Quote(keyless[0])))
 		}
 	}
 	for _, h := range applier.Held {

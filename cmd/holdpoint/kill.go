@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"holdpoint/engine/registry"
+	"holdpoint/internal/access"
 )
 
 type killCommand struct {
@@ -42,7 +44,11 @@ func (k *killCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	if !k.List {
-		if err := r.Registry.ThrowKillSwitch(ctx, by, k.Agent, k.Reason, nil); err != nil {
+		err := r.Registry.ThrowKillSwitch(ctx, by, k.Agent, k.Reason, nil)
+		if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "not_found" {
+			return fmt.Errorf("nothing was stopped: there is no agent %q: “%s” has them, and “%s” stops every one", k.Agent, k.command("agent list"), k.command("kill --all"))
+		}
+		if err != nil {
 			return plain(err)
 		}
 		fmt.Fprintf(terminal, "stopped: %s\n", orAll(k.Agent))
@@ -96,9 +102,28 @@ func (k *releaseCommand) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Registry.ReleaseKillSwitch(ctx, by, k.Agent, nil); err != nil {
-		return plain(err)
+	refused := r.Registry.ReleaseKillSwitch(ctx, by, k.Agent, nil)
+	refusal := (*access.Refusal)(nil)
+	if refused != nil && !(errors.As(refused, &refusal) && refusal.Code == "not_on") {
+		return plain(refused)
 	}
-	fmt.Fprintf(terminal, "released: %s\n", orAll(k.Agent))
+	known, err := r.Registry.Snapshot(ctx)
+	if err != nil {
+		return errors.Join(plain(refused), err)
+	}
+	on := slices.Sorted(maps.Keys(known.Kills))
+	for i := range on {
+		on[i] = orAll(on[i])
+	}
+	switch still := strings.Join(on, ", "); {
+	case refused != nil && still == "":
+		return fmt.Errorf("%w None is", plain(refused))
+	case refused != nil:
+		return fmt.Errorf("%w Stopped are: %s", plain(refused), still)
+	case still == "":
+		fmt.Fprintf(terminal, "released: %s\n", orAll(k.Agent))
+	default: // one switch is enough to stop an agent
+		fmt.Fprintf(terminal, "released: %s; still stopped: %s\n", orAll(k.Agent), still)
+	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -114,7 +116,7 @@ func main() {
 	tuneGarbage(ctx)
 	var c cli
 	parser := kong.Must(&c, kong.Name("holdpoint"), kong.Description(description), kong.ShortUsageOnError(), kong.Exit(exitAfterParsing),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}), kong.ExplicitGroups(groups), kong.BindTo(ctx, (*context.Context)(nil)))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true}), kong.ExplicitGroups(groups), kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)), kong.BindTo(ctx, (*context.Context)(nil)))
 	command, err := parser.Parse(commandLine(os.Args[1:]))
 	parser.FatalIfErrorf(unknownCommand(err))
 	err = command.Run(&c)
@@ -131,6 +133,25 @@ func main() {
 		}
 		os.Exit(1)
 	}
+}
+
+// decodeDuration reads a duration. Days are refused with how many hours they are: what a day is would be a
+// guess where clocks are changed, and no file of settings or rules has them.
+func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		hint := ""
+		if n, wrong := strconv.ParseUint(strings.TrimRight(text, "dD"), 10, 16); wrong == nil && strings.TrimRight(text, "dD") != text {
+			hint = fmt.Sprintf(": %s is %dh", text, n*24)
+		}
+		return fmt.Errorf("want hours, minutes and seconds such as 720h, 90m or 1h30m, got %q%s", text, hint)
+	}
+	target.Set(reflect.ValueOf(d))
+	return nil
 }
 
 // commandLine is the command line: without a command, and for "help", it asks for help.

@@ -144,11 +144,14 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 	if settings.Decide != "" {
 		tellSlack(id)
 	}
-	try := "holdpoint notify test " + id
+	if a.Kind == notify.Email && c.mailLink == nil {
+		fmt.Fprintln(terminalError, "careful: these settings have no mail server (smtp): nothing is mailed before the worker's have one")
+	}
+	try := "notify test " + id
 	if slices.Contains(a.To, "reviewers") {
 		try += " --to ADDRESS" // whoever could act has no address of its own
 	}
-	fmt.Fprintf(terminal, "try it: %s\n", try)
+	fmt.Fprintln(terminal, "try it:", a.command(try))
 	return nil
 }
 

@@ -86,7 +86,7 @@ func (o *onCallList) Run(ctx context.Context, c *cli) error {
 		return printEach(shifts, asIs)
 	}
 	if len(shifts) == 0 {
-		fmt.Fprintln(terminal, "nobody is on call: holdpoint on-call set SCHEDULE --person EMAIL --for 12h")
+		fmt.Fprintln(terminal, "nobody is on call:", o.command("on-call set SCHEDULE --person EMAIL --for 12h"))
 		return nil
 	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)

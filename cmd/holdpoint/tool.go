@@ -59,7 +59,7 @@ func (t *toolSet) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	tool := known.Tools[t.Name]
+	tool, exists := known.Tools[t.Name]
 	tool.Name = t.Name
 	set(&tool.Version, t.Version)
 	set(&tool.Provider, t.Provider)
@@ -89,6 +89,9 @@ func (t *toolSet) Run(ctx context.Context, c *cli) error {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "%s: %s\n", tool.Name, toolText(tool))
+	if !exists { // or the name is mistyped, and the tool is as it was
+		fmt.Fprintln(terminal, "it was not registered before")
+	}
 	return nil
 }
 
@@ -149,7 +152,7 @@ func (t *toolList) Run(ctx context.Context, c *cli) error {
 		return printEach(slices.Sorted(maps.Keys(known.Tools)), func(name string) registry.Tool { return known.Tools[name] })
 	}
 	if len(known.Tools) == 0 {
-		fmt.Fprintln(terminal, "no tools yet: holdpoint tool set NAME --verified")
+		fmt.Fprintln(terminal, "no tools yet:", t.command("tool set NAME --verified"))
 		return nil
 	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)

@@ -133,7 +133,7 @@ func (u *userList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	if len(people) == 0 {
-		fmt.Fprintln(terminal, "nobody yet: holdpoint user add EMAIL --role reviewer")
+		fmt.Fprintln(terminal, "nobody yet:", u.command("user add EMAIL --role reviewer"))
 		return nil
 	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
