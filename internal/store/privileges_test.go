@@ -91,6 +91,14 @@ func TestReaderExports(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	if err := s.CheckSchema(ctx); err == nil || !strings.Contains(err.Error(), `"store_reader" may export the log`) || strings.Contains(err.Error(), "migrate") {
+		t.Errorf("what a reader is told of the schema: %v", err)
+	}
+	for list := range reportLists { // they read more than the log, and say so
+		if _, err := s.Reports.List(ctx, ListQuery{List: list, Until: time.Now(), Admin: "admin", Auditor: "auditor", Limit: 1}); err != nil && !errors.Is(err, ErrUnavailable) {
+			t.Errorf("the report %s: %v", list, err)
+		}
+	}
 	e := event("")
 	e.Type, e.Outcome, e.AgentID, e.ToolName = engine.Exported, engine.Allow, "", ""
 	if e.Actor.ID, err = s.Events.DatabaseUser(ctx); err != nil || e.Actor.ID != "store_reader" {

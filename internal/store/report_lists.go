@@ -51,8 +51,10 @@ func (s Reports) List(ctx context.Context, q ListQuery) (Listing, error) {
 			return err
 		}
 		defer rows.Close()
-		for _, f := range rows.FieldDescriptions()[2:] {
-			found.Columns = append(found.Columns, f.Name)
+		for i, f := range rows.FieldDescriptions() { // none where Postgres refuses, which rows.Err says
+			if i >= 2 {
+				found.Columns = append(found.Columns, f.Name)
+			}
 		}
 		for rows.Next() {
 			values, err := rows.Values()

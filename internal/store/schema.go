@@ -170,7 +170,10 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	want := SchemaVersion()
 	switch {
 	case errors.As(err, &refused) && refused.Code == "42501":
-		// Whoever migrates lets the programs read it.
+		// Whoever migrates lets the programs read it, and nobody else.
+		if login, err := s.Events.DatabaseUser(ctx); err == nil && login != "" {
+			return fmt.Errorf("the database's login %q may export the log, and no more: this takes one of another role (docs/database.md)", login)
+		}
 		return fmt.Errorf("the database's schema is older than this program, which needs version %d: run holdpoint migrate", want)
 	case errors.As(err, &refused) && refused.Code == "42P01":
 		return errors.New("the database has no Holdpoint schema yet: run holdpoint migrate")

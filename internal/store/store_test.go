@@ -171,6 +171,23 @@ func TestGroupCommitKeepsAllAndOnlyTheGood(t *testing.T) {
 	}
 }
 
+// A disk that fails below Postgres is an outage like any other: nothing was granted, and it may be asked again.
+func TestDiskErrorsAreOutages(t *testing.T) {
+	ctx := context.Background()
+	s, owner := open(t)
+	for _, code := range []string{"58030", "58P01", "XX001", "53100"} {
+		asOwner(t, owner, `CREATE OR REPLACE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '`+code+`'; END$$`,
+			`CREATE TRIGGER fails BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION fails()`)
+		if _, err := s.Submit(ctx, Submission{Event: event("")}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: %v", code, err)
+		}
+		asOwner(t, owner, `DROP TRIGGER fails ON events`)
+	}
+	if _, err := s.Submit(ctx, Submission{Event: event("")}); err != nil {
+		t.Errorf("once it is over: %v", err)
+	}
+}
+
 // Writing a batch a second time, as after a commit whose answer was lost, is
 // writing it once. Anybody else's use of an event's id is a mistake.
 func TestSubmissionsAreIdempotent(t *testing.T) {
