@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -27,6 +28,9 @@ type Dispatcher struct {
 
 const (
 	dispatchBatch = 100
+	// dispatchParallel is how many are given to Temporal at a time, and how many of them may fail before the rest of a
+	// batch is left: what Temporal does not take keeps nobody else waiting, and an outage is not tried a hundred times.
+	dispatchParallel = 8
 	// lostAfter is how long after its time a notification is missed. An attempt
 	// takes less.
 	lostAfter = time.Minute
@@ -66,18 +70,46 @@ func (d *Dispatcher) startDue(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var started []string
-	for _, id := range due {
-		if err = d.start(ctx, id); err != nil {
-			break
-		}
-		started = append(started, id)
-	}
+	started, err := d.startAll(ctx, due)
 	if len(started) > 0 {
 		// If this is not written, they are started again, which changes nothing.
 		err = errors.Join(err, d.Store.Notifications.MarkStarted(ctx, started))
 	}
 	return len(due) == dispatchBatch, err
+}
+
+// startAll starts notifications, and returns which ones, and why another one was not.
+func (d *Dispatcher) startAll(ctx context.Context, ids []string) (started []string, failed error) {
+	var mu sync.Mutex
+	var failures int
+	next := make(chan string)
+	var starting sync.WaitGroup
+	for range min(dispatchParallel, len(ids)) {
+		starting.Go(func() {
+			for id := range next {
+				err := d.start(ctx, id)
+				mu.Lock()
+				if err != nil {
+					failures, failed = failures+1, err
+				} else {
+					started = append(started, id)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, id := range ids {
+		mu.Lock()
+		enough := failures >= dispatchParallel
+		mu.Unlock()
+		if enough {
+			break
+		}
+		next <- id
+	}
+	close(next)
+	starting.Wait()
+	return started, failed
 }
 
 // start starts the notification's workflow, unless it is running.
