@@ -248,7 +248,16 @@ func (c *cluster) makeRoles() {
 	run("postgres", "CREATE ROLE holdpoint_runtime NOLOGIN", "CREATE ROLE holdpoint_reader NOLOGIN", "CREATE ROLE holdpoint_people NOLOGIN", "CREATE ROLE hp_owner LOGIN PASSWORD '"+c.passwords.owner+"'",
 		"CREATE ROLE hp_app LOGIN PASSWORD '"+c.passwords.app+"' IN ROLE holdpoint_runtime", "CREATE ROLE hp_temporal LOGIN CREATEDB PASSWORD '"+c.passwords.temporal+"'",
 		"CREATE DATABASE holdpoint OWNER hp_owner")
-	run("holdpoint", "ALTER SCHEMA public OWNER TO hp_owner")
+	// And what the file of roles says of that database.
+	file, err := os.ReadFile("../deploy/postgres/10-holdpoint.sql")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, last, found := strings.Cut(string(file), "\n\\connect holdpoint\n")
+	if !found {
+		c.t.Fatal("the file of roles says nothing of the database holdpoint")
+	}
+	run("holdpoint", "ALTER SCHEMA public OWNER TO hp_owner", strings.ReplaceAll(last, "holdpoint_owner", "hp_owner"))
 	c.addresses()
 }
 

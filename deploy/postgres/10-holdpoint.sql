@@ -29,5 +29,19 @@ GRANT CONNECT ON DATABASE holdpoint TO holdpoint_owner, holdpoint_runtime, holdp
 -- What the migrator makes is the owner's.
 ALTER ROLE holdpoint_migrator IN DATABASE holdpoint SET role = 'holdpoint_owner';
 
+\connect holdpoint
+-- Postgres lets everybody take locks by number, and keep large objects. The programs take turns by such locks: whoever
+-- only reads could keep all from signing in, and the log from growing.
+DO $$
+DECLARE f regprocedure;
+BEGIN
+    FOR f IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND (proname ~ '^pg_(try_)?advisory_' OR proname ~ '^lo_(creat|create|from_bytea)$') LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
+    END LOOP;
+    FOR f IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '^pg_(try_)?advisory_' LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO holdpoint_owner, holdpoint_runtime, holdpoint_people', f);
+    END LOOP;
+END $$;
+
 -- Temporal's visibility schema uses an extension; the database's owner may
 -- create it, because Postgres calls it trusted.

@@ -110,7 +110,8 @@ func (b Options) dump(ctx context.Context, dir, path string, moment *store.Snaps
 				b.Progress(info.Size(), max(moment.Bytes, info.Size()+1))
 			}
 		}
-		err := tool{path, env}.run(ctx, nil, f, progress, "--format=custom", "--no-password", "--snapshot="+moment.Name, "--dbname="+to)
+		// Large objects are nobody's here: any login can make one, and pg_dump fails at what its own may not read.
+		err := tool{path, env}.run(ctx, nil, f, progress, "--format=custom", "-B", "--no-password", "--snapshot="+moment.Name, "--dbname="+to)
 		if err == nil && b.Progress != nil {
 			b.Progress(moment.Bytes, moment.Bytes)
 		}

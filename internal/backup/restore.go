@@ -274,6 +274,8 @@ func (r RestoreOptions) program(ctx context.Context, m Manifest) (p restorer, er
 var (
 	versionsEntry = regexp.MustCompile(`^[^;].* TABLE DATA \S+ ` + store.VersionTable + ` `)
 	rightsEntry   = regexp.MustCompile(`^[^;]\S* \d+ \d+ ACL \S+ (TABLE|COLUMN) `)
+	// systemEntry are rights to what is Postgres' own, which an administrator gives and takes, and the owner cannot.
+	systemEntry = regexp.MustCompile(`^[^;]\S* \d+ \d+ ACL pg_catalog `)
 )
 
 // lists are the entries of a dump that everything and the last step restore.
@@ -285,6 +287,7 @@ func (p restorer) lists(ctx context.Context, dump *os.File) (contents, last stri
 	versions, rights := 0, 0
 	for line := range strings.Lines(list.String()) {
 		switch {
+		case systemEntry.MatchString(line):
 		case versionsEntry.MatchString(line):
 			last += line
 			versions++
