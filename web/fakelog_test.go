@@ -170,7 +170,7 @@ func (l *fakeLog) EventAt(_ context.Context, seq int64) (audit.Record, error) {
 }
 
 func (l *fakeLog) Standing(context.Context) (auditlog.Status, error) {
-	s := auditlog.Status{Size: int64(len(l.records)), MovedAt: epoch, Now: epoch.Add(time.Hour), Waiting: l.waiting}
+	s := auditlog.Status{Size: int64(len(l.records)), Now: epoch.Add(time.Hour), Waiting: l.waiting}
 	if l.waiting > 0 {
 		s.Oldest = epoch.Add(50 * time.Minute)
 	}

@@ -1,8 +1,6 @@
 package form
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -78,7 +76,6 @@ type node struct {
 	maxLength         int
 	group             bool // an object whose properties are children
 	children          []node
-	partial           bool // some properties are not part of this form
 }
 
 type choice struct {
@@ -90,7 +87,6 @@ type choice struct {
 type place struct {
 	node     *node
 	name     string
-	path     []string
 	kind     Kind
 	required bool
 	current  canon.Value
@@ -154,49 +150,6 @@ func (f *Form) Again(values map[string][]string, current canon.Value, problems [
 	return fields, rest
 }
 
-// Only is the form of the named fields alone; everything else of an object is
-// kept as it is. The name of an object stands for all of its properties. It is
-// an error if a name is no field's.
-func (f *Form) Only(names ...string) (*Form, error) {
-	wanted := make(map[string]bool, len(names))
-	for _, name := range names {
-		wanted[name] = false
-	}
-	only := *f
-	only.nodes = narrow(f.nodes, "", wanted)
-	for i, name := range names {
-		if !wanted[name] {
-			return nil, fmt.Errorf("narrow form: name %d of %d is no field", i+1, len(names))
-		}
-	}
-	return &only, nil
-}
-
-// narrow keeps the nodes that are wanted, and notes which names it found.
-func narrow(nodes []node, prefix string, wanted map[string]bool) []node {
-	var kept []node
-	for _, n := range nodes {
-		name := prefix + n.name
-		if _, ok := wanted[name]; ok {
-			wanted[name] = true
-			// Its own properties may be named too.
-			narrow(n.children, name+".", wanted)
-			kept = append(kept, n)
-			continue
-		}
-		if n.group {
-			children := narrow(n.children, name+".", wanted)
-			if len(children) > 0 {
-				n.partial = n.partial || len(children) < len(n.children) ||
-					slices.ContainsFunc(children, func(c node) bool { return c.partial })
-				n.children = children
-				kept = append(kept, n)
-			}
-		}
-	}
-	return kept
-}
-
 // walk calls visit for each field of the nodes in an object, in order. strict is
 // set if the object has to have what is required of it.
 func walk(nodes []node, object canon.Value, path []string, strict bool, visit func(place)) {
@@ -208,11 +161,8 @@ func walk(nodes []node, object canon.Value, path []string, strict bool, visit fu
 			walk(n.children, current, at, there || strict && n.required, visit)
 			continue
 		}
-		if n.group && n.partial {
-			continue // showing it would show what is not part of this form
-		}
 		p := place{
-			node: n, name: strings.Join(at, "."), path: at, required: strict && n.required,
+			node: n, name: strings.Join(at, "."), required: strict && n.required,
 			current: current, there: there,
 		}
 		p.kind = p.shape()

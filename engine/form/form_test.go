@@ -289,38 +289,6 @@ func TestCompileTakes(t *testing.T) {
 	}
 }
 
-func TestFormOfSomeFields(t *testing.T) {
-	full := compile(t, payment)
-	f, err := full.Only("note", "address.geo.lat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	current := parse(t, `{"to":"Ann","amount":1,"address":{"city":"Bonn"}}`)
-	if got := strings.Join(summary(f.Fields(current)), "|"); got != "note text|address.geo.lat number" {
-		t.Errorf("got %s", got)
-	}
-	got, problems := f.Read(map[string][]string{"note": {"hi"}, "to": {"Eve"}, "address.city": {"Ulm"}, "address.geo.lat": {"2"}}, current)
-	if want := `{"address":{"city":"Bonn","geo":{"lat":2}},"amount":1,"note":"hi","to":"Ann"}`; string(got.Canonical()) != want || problems != nil {
-		t.Errorf("got %s, %v, want %s", got.Canonical(), problems, want)
-	}
-	// An object that is none must not be replaced as a whole by who may change a part.
-	odd := parse(t, `{"address":"here"}`)
-	if got := strings.Join(summary(f.Fields(odd)), "|"); got != "note text" {
-		t.Errorf("got %s", got)
-	}
-	if _, problems := f.Read(map[string][]string{"address": {"{}"}}, odd); len(problems) != 1 || problems[0].Field != "address" {
-		t.Errorf("got %v, want a problem with address", problems)
-	}
-	if whole, err := full.Only("address"); err != nil || len(whole.Fields(canon.Null())) != 3 {
-		t.Errorf("an object's name does not stand for its properties: %v", err)
-	}
-	for _, name := range []string{"", "nothing", "address.nothing", "never"} {
-		if _, err := full.Only("to", name); err == nil {
-			t.Errorf("Only takes %q", name)
-		}
-	}
-}
-
 func TestFormWithMistakes(t *testing.T) {
 	f := compile(t, payment)
 	values := map[string][]string{"to": {"A"}, "amount": {"x"}, "address.geo.lat": {"y"}}

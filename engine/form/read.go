@@ -50,8 +50,8 @@ func (r *reader) object(nodes []node, current canon.Value, path []string) canon.
 		old, there := current.Get(n.name)
 		v, keep := old, there
 		switch {
-		case !n.group || there && old.Kind() != canon.ObjectKind && !n.partial:
-			p := place{node: n, name: strings.Join(at, "."), path: at, required: n.required, current: old, there: there}
+		case !n.group || there && old.Kind() != canon.ObjectKind:
+			p := place{node: n, name: strings.Join(at, "."), required: n.required, current: old, there: there}
 			p.kind = p.shape()
 			var err error
 			if v, keep, err = p.read(r.values[p.name]); err != nil {

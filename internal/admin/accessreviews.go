@@ -71,9 +71,6 @@ type AccessState struct {
 	Changed bool
 }
 
-// Overdue reports whether it should have been over.
-func (a AccessState) Overdue() bool { return AccessOverdue(a.AccessReview, a.Now) }
-
 // AccessOverdue reports whether a review should have been over by now.
 func AccessOverdue(r AccessReview, now time.Time) bool {
 	return r.EndedAt == nil && !now.Before(r.DueAt)

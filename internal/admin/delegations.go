@@ -57,7 +57,6 @@ type Absences struct {
 	// who is not disabled, for others those of them who share a role that decides. A
 	// deputy may be somebody else, whom the person names by address.
 	People []engine.Person
-	Now    time.Time
 }
 
 // Create lets a deputy decide in somebody's place for a time: by the person
@@ -220,7 +219,6 @@ func (a Delegations) Absences(ctx context.Context, p engine.Person) (Absences, e
 		}
 	}
 	slices.SortStableFunc(found.People, func(x, y engine.Person) int { return cmp.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name)) })
-	found.Now = now
 	for _, d := range list {
 		away := Absence{Delegation: d, Person: known[d.PersonID], Deputy: known[d.DeputyID], Active: !now.Before(d.From)}
 		switch p.ID {

@@ -78,8 +78,6 @@ func (l *Log) EventAt(ctx context.Context, seq int64) (audit.Record, error) {
 // Status is how the log stands.
 type Status struct {
 	Size int64
-	// MovedAt is when events were last given places.
-	MovedAt time.Time
 	// Latest is the newest checkpoint; nil before the first.
 	Latest *Checkpoint
 	// Waiting counts the events without a place, up to MaxWaiting; the oldest is
@@ -101,7 +99,7 @@ func (l *Log) Standing(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{Size: head.Size, MovedAt: head.At, Waiting: u.Events, Oldest: u.Oldest, Now: u.Now}
+	s := Status{Size: head.Size, Waiting: u.Events, Oldest: u.Oldest, Now: u.Now}
 	c, err := l.Store.Log.LatestCheckpoint(ctx, 0)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -18,8 +18,6 @@ type SecretFile struct {
 	// Setting is the secret's, without "_file"; what is wrapped is bound to it.
 	Setting string
 	Path    string
-	// Own says that it is a key of Holdpoint itself: with a KMS, none is taken in clear.
-	Own bool
 }
 
 // secret is a setting whose value is a secret, or the public key that is read as one is.
@@ -52,33 +50,33 @@ func kind(setting string) string { return strings.TrimSuffix(setting, "_former")
 // SecretFiles are the files of secrets that the settings name, and retired data keys beside
 // theirs. Check reads some of the settings away: ask before.
 func (c *Config) SecretFiles() (files []SecretFile) {
-	add := func(setting, path string, own bool) {
+	add := func(setting, path string) {
 		if path != "" {
-			files = append(files, SecretFile{Setting: kind(setting), Path: path, Own: own})
+			files = append(files, SecretFile{Setting: kind(setting), Path: path})
 		}
 	}
 	for _, s := range c.secrets() {
 		if !s.public {
-			add(s.name, s.path, s.own)
+			add(s.name, s.path)
 		}
 	}
 	if c.DataKeyFile != "" {
 		retired, _ := filepath.Glob(c.DataKeyFile + ".retired-*") // no pattern but our own
 		for _, path := range retired {
-			add("data_key", path, true)
+			add("data_key", path)
 		}
 	}
-	add("temporal_tls.key", c.TemporalTLS.KeyFile, false)
+	add("temporal_tls.key", c.TemporalTLS.KeyFile)
 	for _, t := range c.Tickets {
-		add("tickets.token", t.TokenFile, false)
+		add("tickets.token", t.TokenFile)
 	}
 	for _, p := range c.SSO {
-		add("sso.client_secret", p.ClientSecretFile, false)
+		add("sso.client_secret", p.ClientSecretFile)
 	}
 	for _, s := range c.LogStreams {
-		add("log_streams.secret", s.SecretFile, false)
-		add("log_streams.token", s.TokenFile, false)
-		add("log_streams.key", s.KeyFile, false)
+		add("log_streams.secret", s.SecretFile)
+		add("log_streams.token", s.TokenFile)
+		add("log_streams.key", s.KeyFile)
 	}
 	return files
 }

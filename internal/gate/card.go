@@ -73,8 +73,6 @@ type Card struct {
 	// LastAlike is the last approved call of the same agent and tool that the person may
 	// read, Same if they may read that; nil for none.
 	LastAlike *SimilarCall
-	// Suggested names the people to ask first. It gives nobody a say.
-	Suggested []string
 	// Eligible is how many people could fill the waiting requirement's places.
 	Eligible int
 	// Colleagues are those people, by name: the first of them, if there are very many.

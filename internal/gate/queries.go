@@ -294,8 +294,7 @@ func (g *Queries) addSession(ctx context.Context, card *Card, t *store.TokenRow)
 // maxColleagues is how many people a card names that it can be passed on to.
 const maxColleagues = 50
 
-// people fills in names, counts who could still decide, and says who is
-// suggested.
+// people fills in names, and counts who could still decide.
 func (g *Queries) people(ctx context.Context, card *Card) error {
 	everybody, err := g.Store.People.List(ctx)
 	if err != nil {
@@ -311,26 +310,7 @@ func (g *Queries) people(ctx context.Context, card *Card) error {
 		}
 	}
 	slices.SortStableFunc(card.Colleagues, func(x, y engine.Person) int { return cmp.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name)) })
-	card.Suggested = suggested(card.Approval.State.Requirements, card.Approval.Plan.Requirements, everybody)
 	return nil
-}
-
-// suggested names the people whom the waiting requirements suggest to ask first;
-// an address that is nobody's, or that of somebody disabled, is left out.
-func suggested(standing []approval.Progress, requirements []engine.Requirement, people []engine.Person) []string {
-	var names []string
-	for i, r := range requirements {
-		if i >= len(standing) || standing[i].Status != approval.Waiting {
-			continue
-		}
-		for _, email := range r.Suggested {
-			at := slices.IndexFunc(people, func(p engine.Person) bool { return strings.EqualFold(p.Email, email) && !p.Disabled })
-			if at >= 0 && !slices.Contains(names, people[at].Name) {
-				names = append(names, people[at].Name)
-			}
-		}
-	}
-	return names
 }
 
 // arguments takes the canonical arguments out of a sealed document.

@@ -35,8 +35,8 @@ type (
 
 // StatisticsReport counts what happened in a period, and what waits.
 type StatisticsReport struct {
-	Now, Since, Until time.Time
-	Weekly            bool
+	Since, Until time.Time
+	Weekly       bool
 	store.Statistics
 }
 
@@ -48,7 +48,6 @@ func (s Reports) Statistics(ctx context.Context, since, until time.Time) (Statis
 	if err != nil {
 		return r, err
 	}
-	r.Now = now
 	if r.Since, r.Until, err = reportPeriod(since, until, now); err != nil {
 		return r, err
 	}

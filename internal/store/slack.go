@@ -19,7 +19,6 @@ type SlackAccount struct{ Team, User string }
 
 // SlackLink says whose an account is here.
 type SlackLink struct {
-	PersonID string
 	SlackAccount
 	LinkedAt time.Time
 }
@@ -118,7 +117,7 @@ func (s Slack) Person(ctx context.Context, a SlackAccount, app string) (engine.P
 func (s Slack) Of(ctx context.Context, personID string) (*SlackLink, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	l := SlackLink{PersonID: personID}
+	var l SlackLink
 	err := translate(s.pool.QueryRow(ctx, `SELECT team_id, user_id, linked_at FROM slack_links WHERE person_id = $1`, personID).Scan(&l.Team, &l.User, &l.LinkedAt))
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil

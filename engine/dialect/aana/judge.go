@@ -81,7 +81,6 @@ func (e *Event) judge(now time.Time) (r Result, refs shownRefs) {
 	}
 	r = j.result()
 	r.Own = own
-	r.Recommended = e.Recommended
 	return r, refs
 }
 

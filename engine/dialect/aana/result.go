@@ -28,9 +28,8 @@ type Result struct {
 	Findings []engine.Finding
 	// ValidationErrors is empty unless the event could not be read.
 	ValidationErrors []ValidationError
-	// Own is the route before the recommendation, and Recommended the
-	// recommendation as it was sent.
-	Own, Recommended engine.Route
+	// Own is the route before the recommendation.
+	Own engine.Route
 
 	echo echo
 }
@@ -41,9 +40,6 @@ type Result struct {
 func Invalid(v canon.Value, errs []ValidationError) Result {
 	r := refused(errs)
 	r.echo = echoOf(v)
-	if route, err := engine.ParseRoute(r.echo.recommended); err == nil {
-		r.Recommended = route
-	}
 	return r
 }
 
@@ -53,7 +49,7 @@ func refused(errs []ValidationError) Result {
 	j.reason("event_failed_schema_validation")
 	j.block("schema_validation_failed", engine.Refuse)
 	r := j.result()
-	r.Own, r.Recommended = engine.Refuse, engine.Refuse
+	r.Own = engine.Refuse
 	r.ValidationErrors = errs
 	if len(errs) == 0 {
 		r.ValidationErrors = []ValidationError{{Path: "$", Message: "It is not a document that can be read."}}

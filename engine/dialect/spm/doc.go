@@ -10,6 +10,3 @@
 // Nothing that a request says of its agent is verified here. The package has no
 // clock, no I/O and no state.
 package spm
-
-// Dialect is the name of the system whose documents this package reads.
-const Dialect = "spm"

@@ -63,9 +63,7 @@ func (c *checker) checkFrontMatter() {
 	r := c.request
 	c.oneOf("F6", "request_type", &r.RequestType, "tool_request")
 	if n := c.root.Get("schema_version"); n != nil {
-		if text, plain := plainText(n); plain && text == "1" {
-			r.SchemaVersion = 1
-		} else {
+		if text, plain := plainText(n); !plain || text != "1" {
 			c.add("F7", n.Line, "schema_version must be the integer 1, without quotes")
 		}
 	}

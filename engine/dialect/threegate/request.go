@@ -5,7 +5,6 @@ import "time"
 // Request is a document's content, typed. Fields that could not be read are zero.
 type Request struct {
 	RequestType      string
-	SchemaVersion    int
 	RequestID        string
 	CreatedUTC       time.Time
 	RequestedBy      string // "human" or "core_draft"
