@@ -2,6 +2,7 @@ package aana
 
 import (
 	"cmp"
+
 	"holdpoint/engine/canon"
 )
 

@@ -2,6 +2,7 @@ package spm
 
 import (
 	"cmp"
+
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
 )
