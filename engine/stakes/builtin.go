@@ -278,10 +278,13 @@ func file(c *call) (f matchedTemplate, ok bool) {
 		}
 	case c.nameHas("move rename mv") && from != "" && to != "":
 		f.text = with("Move *", from, "path") + with(" to *", to, "path")
+		c.written(&f, to)
 	case c.nameHas("copy cp") && from != "" && to != "":
 		f.text = with("Copy *", from, "path") + with(" to *", to, "path")
+		c.written(&f, to)
 	case c.nameHas("write create save put append edit update patch replace upload") && place != "":
 		f.text = with("Write *", place, "path") + with(": ", c.otherFields("content contents text data file_text new_string new_text"), "line")
+		c.written(&f, place)
 	case c.nameHas("read open cat view get download") && place != "":
 		f.text, f.danger = with("Read *", place, "path"), Low
 	default:

@@ -61,6 +61,7 @@ func replacement(c *call) (f matchedTemplate, ok bool) {
 			f.notes = append(f.notes, "wherever the file has it")
 		}
 	}
+	c.written(&f, place)
 	return f, true
 }
 
