@@ -333,3 +333,14 @@ func TestSignedDecision(t *testing.T) {
 		}
 	}
 }
+
+// What is at stake stands once more right before the buttons: on a phone it is far above.
+func TestDangerBeforeTheButtons(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	c.m.add("apr_a", "grant_role", `{"user":"mallory","role":"admin"}`, nil)
+	_, rest, found := strings.Cut(c.get("/approvals/apr_a").body, `data-testid="about"`)
+	about, _, _ := strings.Cut(rest, `data-testid="approve"`)
+	if !found || !strings.Contains(about, "mallory") || !strings.Contains(about, "level-high") {
+		t.Errorf("before the buttons stands %q", about)
+	}
+}
