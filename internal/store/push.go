@@ -182,7 +182,7 @@ func (s Push) Tests(ctx context.Context, personID string) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM push_subscriptions s JOIN notifications n ON lower(n.recipient) = s.id
-		WHERE s.person_id = $1 AND n.tell = $2 AND n.created_at > clock_timestamp() - interval '1 minute'`, personID, string(engine.NotifyTest)).Scan(&n)
+		WHERE s.person_id = $1 AND n.tell = $2 AND n.created_at > (SELECT clock_timestamp()) - interval '1 minute'`, personID, string(engine.NotifyTest)).Scan(&n)
 	return n, translate(err)
 }
 
