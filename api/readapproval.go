@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,12 +94,17 @@ func (a approvalDoor) getApproval(c *call) error {
 		writeReply(c.w, access.Reply{Status: http.StatusNotModified, Header: header})
 		return nil
 	}
-	reply, err := jsonReply(http.StatusOK, a.wire(c.principal, v), header)
+	data, err := a.encoded(c, v)
 	if err != nil {
 		return err
 	}
-	writeReply(c.w, reply)
+	writeReply(c.w, encodedReply(http.StatusOK, slices.Clip(data), header))
 	return nil
+}
+
+// encoded is the approval as JSON, which is written once for all who wait for it with keys of one kind.
+func (a approvalDoor) encoded(c *call, v gate.View) ([]byte, error) {
+	return v.Once("JSON for "+c.principal.Kind, func() ([]byte, error) { return json.Marshal(a.wire(c.principal, v)) })
 }
 
 const (
@@ -233,7 +239,7 @@ func (a approvalDoor) followApproval(c *call) error {
 	for changed := true; ; {
 		message := []byte(": still waiting\n\n")
 		if changed {
-			data, err := json.Marshal(a.wire(c.principal, v))
+			data, err := a.encoded(c, v)
 			if err != nil {
 				return err
 			}

@@ -36,6 +36,14 @@ type View struct {
 	// ValidUntil is until when the approved call may run; zero before it is approved.
 	ValidUntil time.Time
 	Now        time.Time
+
+	derived *store.Derived
+}
+
+// Once returns what the first one to ask under this name has made of the view, where several
+// have the same one.
+func (v View) Once(name string, create func() ([]byte, error)) ([]byte, error) {
+	return store.Derive(v.derived, name, create)
 }
 
 // ForAgent reads an approval for an API key. Another agent's approval is not
@@ -48,7 +56,14 @@ func (g *Queries) ForAgent(ctx context.Context, p access.Principal, id string) (
 	if err != nil {
 		return View{}, err
 	}
-	v := View{Approval: r.Approval, Now: r.Now}
+	// Thousands may wait for the same approval: what they see, and the token, is made once. Whoever
+	// is first may go away meanwhile.
+	return store.Derive(r.Derived, "view of "+p.Kind, func() (View, error) { return g.forAgent(context.WithoutCancel(ctx), p.Kind, r) })
+}
+
+// forAgent is what a key of that kind sees of a record that is its to read.
+func (g *Queries) forAgent(ctx context.Context, kind string, r store.Record) (v View, err error) {
+	v = View{Approval: r.Approval, Now: r.Now, derived: r.Derived}
 	t := r.Token
 	if t != nil {
 		v.ValidUntil = t.ValidUntil.UTC()
@@ -56,17 +71,17 @@ func (g *Queries) ForAgent(ctx context.Context, p access.Principal, id string) (
 	if t != nil && r.Approval.Execution == approval.Redeemed {
 		v.LeaseUntil = t.LeaseUntil
 	}
-	if p.Kind != access.AdminKey {
+	if kind != access.AdminKey {
 		if v.Edited, err = g.editedArguments(r); err != nil {
 			return View{}, err
 		}
 	}
-	if p.Kind == access.AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || t.StaleAt != nil || !r.Now.Before(t.ValidUntil) {
+	if kind == access.AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || t.StaleAt != nil || !r.Now.Before(t.ValidUntil) {
 		return v, nil
 	}
 	digest := r.Approval.Call.Digest
 	if r.Approval.Call.Dialect == DialectThreeGate {
-		sealed, err := g.Sealer.Open(id, r.Sealed)
+		sealed, err := g.Sealer.Open(r.Approval.ID, r.Sealed)
 		if err != nil {
 			return View{}, err
 		}

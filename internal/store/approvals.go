@@ -22,6 +22,8 @@ type Record struct {
 	Answers  seal.Box // what the requesting side has supplied; empty for nothing
 	Size     int      // bytes of canonical arguments
 	Token    *TokenRow
+	// Derived is what has been made of a record that several have; nil for one's own.
+	Derived *Derived
 }
 
 // openingColumns are the columns of an approval that its opening writes.

@@ -70,6 +70,7 @@ func (s *sharedReads) run(id string, a *asking) {
 		s.mu.Unlock()
 		// Nobody's own context: who joined must not lose it when another gives up.
 		r.record, r.err = s.read(context.Background(), id)
+		r.record.Derived = &Derived{}
 		<-s.slots
 		close(r.done)
 		s.mu.Lock()
@@ -87,4 +88,31 @@ func (s *sharedReads) run(id string, a *asking) {
 // well, and must not be changed.
 func (s Approvals) GetShared(ctx context.Context, id string) (Record, error) {
 	return s.sharedReads.get(ctx, id)
+}
+
+// Derived keeps what is made of a shared record, which is made once for all who have it.
+type Derived struct {
+	mu   sync.Mutex
+	made map[string]func() (any, error)
+}
+
+// Derive returns what the first one to ask under this name has made. Without a shared record
+// it is made each time.
+func Derive[T any](d *Derived, name string, create func() (T, error)) (T, error) {
+	if d == nil {
+		return create()
+	}
+	d.mu.Lock()
+	made, ok := d.made[name]
+	if !ok {
+		if d.made == nil {
+			d.made = map[string]func() (any, error){}
+		}
+		made = sync.OnceValues(func() (any, error) { return create() })
+		d.made[name] = made
+	}
+	d.mu.Unlock()
+	v, err := made()
+	value, _ := v.(T) // a name has one type
+	return value, err
 }

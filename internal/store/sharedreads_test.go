@@ -112,3 +112,38 @@ func TestSharedReadingsAreBounded(t *testing.T) {
 	<-slow.began
 	slow.end <- struct{}{}
 }
+
+// What is made of a shared reading is made once, and another reading has its own.
+func TestDerived(t *testing.T) {
+	var made atomic.Int64
+	create := func() (int64, error) { return made.Add(1), nil }
+	var group sync.WaitGroup
+	shared := &Derived{}
+	for range 50 {
+		group.Go(func() {
+			if got, err := Derive(shared, "a", create); got != 1 || err != nil {
+				t.Errorf("made for all is %d, %v", got, err)
+			}
+		})
+	}
+	group.Wait()
+	if got, _ := Derive(shared, "b", create); got != 2 {
+		t.Errorf("under another name it is %d", got)
+	}
+	for want := range int64(2) {
+		if got, _ := Derive(nil, "a", create); got != want+3 {
+			t.Errorf("of a record of one's own it is %d, want %d", got, want+3)
+		}
+	}
+	wrong := errors.New("it cannot be made")
+	if _, err := Derive(shared, "c", func() (int, error) { return 0, wrong }); !errors.Is(err, wrong) {
+		t.Errorf("what cannot be made: %v", err)
+	}
+	source := &readings{}
+	s := newSharedReads(8, source.read)
+	first, _ := s.get(t.Context(), "a")
+	second, _ := s.get(t.Context(), "a")
+	if first.Derived == nil || first.Derived == second.Derived {
+		t.Error("two readings share what is made of them")
+	}
+}
