@@ -63,9 +63,9 @@ func (workerCommand) Run(ctx context.Context, c *cli) error {
 	return work(ctx, cfg, log, func() { log.Info("working", "temporal", cfg.TemporalAddress, "namespace", cfg.TemporalNamespace) })
 }
 
-// stickyWorkflows is how many workflows that wait a worker keeps in memory, at some 20 KB
-// each; another one is read from Temporal when something happens to it.
-const stickyWorkflows = 2000
+// stickyWorkflows is how many workflows that wait a worker keeps in memory, at some 50 KB
+// each with their stacks; another one is read from Temporal when something happens to it.
+const stickyWorkflows = 500
 
 // withoutFiles are the settings as a worker has them: serve imports files, and what it has put in force
 // is what counts.

@@ -214,7 +214,7 @@ func dynamicSettings() dynamicconfig.Client {
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 		// How many workflows it keeps in memory, at some 10 KB each. By default it is 128,000: all that wait.
-		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 2000,
+		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 1000,
 		// It would ask the makers of the server for news.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
 	}
