@@ -74,9 +74,6 @@ func (h *keyHandler) list(w http.ResponseWriter, r *http.Request, p engine.Perso
 	return h.site.render(w, r, http.StatusOK, views.KeysPage(v))
 }
 
-// keysExpireSoon is how long before its end the pages say so of a key that is good.
-const keysExpireSoon = 14 * 24 * time.Hour
-
 func keyRow(k admin.Key, now time.Time) views.KeyRow {
 	row := views.KeyRow{
 		ID: k.ID, URL: keyURL(k.ID), Label: k.Label, Agent: k.AgentID, Kind: keyKinds[k.Kind], Scopes: k.Scopes, MaxState: k.MaxState,
@@ -91,7 +88,7 @@ func keyRow(k admin.Key, now time.Time) views.KeyRow {
 		row.State = views.Status{Code: "revoked", Word: "Void"}
 	case k.Dead:
 		row.State = views.Status{Code: "revoked", Word: "Agent revoked"}
-	case k.ExpiresSoon(now, keysExpireSoon):
+	case k.ExpiresSoon(now):
 		row.State = views.Status{Code: "expiring", Word: "Expires soon"}
 	}
 	if k.PersonID != "" {

@@ -45,10 +45,6 @@ func (d *checkup) keys(ctx context.Context, s *store.Store, cfg config.Config) {
 	}
 }
 
-// keysExpireSoon is how long before its end an API key that is in use is worth a warning, and
-// how long ago its last use may be.
-const keysExpireSoon = 14 * 24 * time.Hour
-
 // apiKeys looks for API keys that are in use and expire soon: nothing else says so before whoever
 // signs in with one is turned away.
 func (d *checkup) apiKeys(ctx context.Context, s *store.Store) {
@@ -60,7 +56,7 @@ func (d *checkup) apiKeys(ctx context.Context, s *store.Store) {
 	var first store.Key
 	n, now := 0, time.Now()
 	for _, k := range list {
-		if k.LastUsedAt == nil || now.Sub(*k.LastUsedAt) > keysExpireSoon || !k.ExpiresSoon(now, keysExpireSoon) {
+		if k.LastUsedAt == nil || now.Sub(*k.LastUsedAt) > store.KeyExpiresSoon || !k.ExpiresSoon(now) {
 			continue
 		}
 		if n++; n == 1 || k.ExpiresAt.Before(*first.ExpiresAt) {

@@ -83,7 +83,7 @@ func (k *keyList) Run(ctx context.Context, c *cli) error {
 			state = "void: its person is no administrator, or was not since"
 		case key.Dead:
 			state = "agent revoked"
-		case key.ExpiresSoon(now, keysExpireSoon):
+		case key.ExpiresSoon(now):
 			state = "expires soon"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, cmp.Or(key.AgentID, key.PersonName, key.PersonID, "-"), key.Kind, strings.Join(key.Scopes, ","),

@@ -34,9 +34,12 @@ type Key struct {
 	Dead bool
 }
 
-// ExpiresSoon reports whether a key that is good now expires within so long.
-func (k Key) ExpiresSoon(now time.Time, within time.Duration) bool {
-	return !k.Dead && k.ExpiresAt != nil && k.ExpiresAt.Sub(now) <= within
+// KeyExpiresSoon is how long before its end a key is worth a warning.
+const KeyExpiresSoon = 14 * 24 * time.Hour
+
+// ExpiresSoon reports whether a key that is good now expires within KeyExpiresSoon.
+func (k Key) ExpiresSoon(now time.Time) bool {
+	return !k.Dead && k.ExpiresAt != nil && k.ExpiresAt.Sub(now) <= KeyExpiresSoon
 }
 
 // keyDead is Key.Dead of keys k, agents a and people p. What has become void with an account or a
