@@ -401,6 +401,19 @@ func (s Outbox) PendingAfter(ctx context.Context, id string, limit int) ([]strin
 	return s.ids(ctx, `SELECT id FROM approvals WHERE status = 'pending' AND id > $1 ORDER BY id LIMIT $2`, id, limit)
 }
 
+// Pending counts the approvals that wait.
+func (s Outbox) Pending(ctx context.Context) (int, error) {
+	return value[int](ctx, s.db, `SELECT count(*) FROM approvals WHERE status = 'pending'`)
+}
+
+// HandedOver is PendingAfter without those approvals of which Temporal has not been told
+// yet: they have a message in the outbox.
+func (s Outbox) HandedOver(ctx context.Context, id string, limit int) ([]string, error) {
+	return s.ids(ctx, `SELECT id FROM approvals a WHERE status = 'pending' AND id > $1
+			AND NOT EXISTS (SELECT FROM outbox o WHERE o.approval_id = a.id)
+		ORDER BY id LIMIT $2`, id, limit)
+}
+
 func (s *db) ids(ctx context.Context, sql string, args ...any) ([]string, error) {
 	return collect(ctx, s, pgx.RowTo[string], sql, args...)
 }

@@ -297,6 +297,18 @@ func TestDueAndSweep(t *testing.T) {
 	if page, err := s.Outbox.PendingAfter(ctx, "", 10); err != nil || len(page) != 1 || page[0] != id {
 		t.Errorf("pending %v, %v", page, err)
 	}
+	if page, err := s.Outbox.HandedOver(ctx, "", 10); err != nil || len(page) != 0 {
+		t.Errorf("handed over while the message is in the outbox: %v, %v", page, err)
+	}
+	if _, err := s.Outbox.Relay(ctx, 10, func(context.Context, []Message) map[string]bool { return map[string]bool{id: true} }); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := s.Outbox.HandedOver(ctx, "", 10); err != nil || len(page) != 1 || page[0] != id {
+		t.Errorf("handed over %v, %v", page, err)
+	}
+	if page, err := s.Outbox.HandedOver(ctx, id, 10); err != nil || len(page) != 0 {
+		t.Errorf("handed over, after the last: %v, %v", page, err)
+	}
 }
 
 func TestChangesWakeWhoWaits(t *testing.T) {

@@ -129,7 +129,7 @@ func (d *Dispatcher) start(ctx context.Context, id string) error {
 // the given id, and has those started again that have no running workflow. It
 // returns where the next look goes on.
 func (d *Dispatcher) restartLost(ctx context.Context, after string) (string, error) {
-	overdue, err := d.Store.Notifications.Overdue(ctx, after, lostAfter, sweepBatch)
+	overdue, err := d.Store.Notifications.Overdue(ctx, after, lostAfter, sweepMost)
 	if err != nil {
 		return after, err
 	}
@@ -144,7 +144,7 @@ func (d *Dispatcher) restartLost(ctx context.Context, after string) (string, err
 		}
 		after = id
 	}
-	if len(overdue) < sweepBatch {
+	if len(overdue) < sweepMost {
 		after = ""
 	}
 	if len(lost) == 0 {

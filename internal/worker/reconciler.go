@@ -25,27 +25,34 @@ type Reconciler struct {
 	Every time.Duration
 }
 
-const sweepBatch = 50
+// How many workflows a look asks Temporal for: as few as a sweep an hour over all that
+// waits allows. A question takes some milliseconds of a processor, and nothing that is
+// decided or due waits for a workflow. A sweep that has found a loss makes large looks.
+const (
+	sweepMost  = 50
+	sweepLeast = 10
+	sweepTime  = time.Hour
+)
 
 // saidEvery is how often it is said that looks fail.
 const saidEvery = time.Minute
 
 // Run reconciles until ctx ends: at every look it asks for the workflows of a part of
 // all pending approvals. Where some of a part are lost others may be, too, and the next
-// look follows at once, until all have been looked at.
+// look follows at once, until all have been looked at. Identifiers are random, so that a
+// part has some of whatever has been lost, the newest or the oldest.
 func (r *Reconciler) Run(ctx context.Context) {
 	every := cmp.Or(r.Every, 2*time.Second)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	after, said := "", time.Time{}
+	at, said := sweep{}, time.Time{}
 	for {
-		var err error
-		var lost int
-		if after, lost, err = r.look(ctx, after); err != nil && ctx.Err() == nil && time.Since(said) > saidEvery {
+		found, err := r.look(ctx, &at, every)
+		if err != nil && ctx.Err() == nil && time.Since(said) > saidEvery {
 			r.Logger.Warn("approvals cannot be reconciled with Temporal; it is tried again", "error", err)
 			said = time.Now()
 		}
-		if lost > 0 && after != "" && err == nil && ctx.Err() == nil {
+		if found && at.after != "" && err == nil && ctx.Err() == nil {
 			continue
 		}
 		select {
@@ -56,28 +63,54 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// look makes one look, going on with the sweep after the given id. It returns where the
-// next one goes on, "" after the last, and how many were lost.
-func (r *Reconciler) look(ctx context.Context, after string) (next string, found int, err error) {
-	pending, err := r.Store.Outbox.PendingAfter(ctx, after, sweepBatch)
+// sweep is how far a walk over all that waits has come.
+type sweep struct {
+	after string // the id after which it goes on, "" where it begins
+	size  int    // of its looks
+	loss  bool   // some were lost
+}
+
+// lookSize is how many of that many pending approvals a look asks for.
+func lookSize(pending int, every time.Duration) int {
+	looks := max(1, int(sweepTime/every))
+	return min(max((pending+looks-1)/looks, sweepLeast), sweepMost)
+}
+
+// look makes the sweep's next look, and reports whether some were lost. Approvals that still
+// wait for the relay have no workflow yet and are none of its business.
+func (r *Reconciler) look(ctx context.Context, at *sweep, every time.Duration) (found bool, err error) {
+	if at.after == "" {
+		n, err := r.Store.Outbox.Pending(ctx)
+		if err != nil {
+			return false, err
+		}
+		if at.size = lookSize(n, every); at.loss {
+			at.size = sweepMost // to see whether that was all
+		}
+		at.loss = false
+	}
+	pending, err := r.Store.Outbox.HandedOver(ctx, at.after, at.size)
 	if err != nil {
-		return after, 0, err
+		return false, err
 	}
 	var lost []string
 	for _, id := range pending {
 		running, err := r.running(ctx, id)
 		if err != nil {
-			return after, len(lost), errors.Join(err, r.requeue(ctx, lost))
+			return false, errors.Join(err, r.requeue(ctx, lost))
 		}
 		if !running {
 			lost = append(lost, id)
 		}
-		after = id
+		at.after = id
 	}
-	if len(pending) < sweepBatch {
-		after = ""
+	if len(pending) < at.size {
+		at.after = ""
 	}
-	return after, len(lost), r.requeue(ctx, lost)
+	if len(lost) > 0 {
+		at.size, at.loss = sweepMost, true
+	}
+	return len(lost) > 0, r.requeue(ctx, lost)
 }
 
 func (r *Reconciler) requeue(ctx context.Context, lost []string) error {
