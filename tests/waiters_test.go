@@ -2,7 +2,10 @@ package tests
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -12,21 +15,17 @@ import (
 	"time"
 )
 
-// BenchmarkWaiters gives what 5,000 streams on twenty approvals cost: memory for each,
-// the gate's answers beside them, and how long after a vote's answer everybody has been
-// told of it.
+// BenchmarkWaiters gives what 5,000 streams, and 5,000 long polls, on twenty approvals cost:
+// memory for each, the gate's answers beside them, and how long after a vote's answer
+// everybody has been told of it.
 //
 //	go test ./tests -run '^$' -bench Waiters -benchtime 1x
 func BenchmarkWaiters(b *testing.B) {
-	const streams, approvals, perKey = 5000, 20, 900
+	const waiters, approvals, perKey = 5000, 20, 900
 	d := startDev(b, nil)
 	agent := d.agent(b)
-	var waiting []approval
-	for i := range approvals {
-		waiting = append(waiting, agent.hold("waiters", map[string]any{"n": i}))
-	}
 	keys := []string{d.AgentKey}
-	for len(keys)*perKey < streams {
+	for len(keys)*perKey < waiters {
 		keys = append(keys, d.newKey(b, "--agent", "demo-agent"))
 	}
 	quiet := func() (p50, p99 float64) {
@@ -39,72 +38,135 @@ func BenchmarkWaiters(b *testing.B) {
 		slices.Sort(took)
 		return took[len(took)/2], took[len(took)*99/100]
 	}
-	for range b.N {
-		aloneHalf, alone := quiet()
-		before := resident(b, d.PID)
-		told := make([]time.Time, streams)
-		var opened, ended sync.WaitGroup
-		opened.Add(streams)
-		transport := &http.Transport{MaxIdleConnsPerHost: -1}
-		for i := range streams {
-			ended.Go(func() {
-				once := sync.OnceFunc(opened.Done)
-				defer once()
-				req, err := http.NewRequest(http.MethodGet, d.URL+approvalPath(waiting[i%approvals].ID)+"/events", nil)
-				if err != nil {
-					b.Error(err)
-					return
+	for _, by := range []struct {
+		name string
+		wait func(w waiter, waits func()) error
+	}{{"streams", waiter.stream}, {"polls", waiter.poll}} {
+		b.Run("by="+by.name, func(b *testing.B) {
+			for range b.N {
+				var waiting []approval
+				for i := range approvals {
+					waiting = append(waiting, agent.hold("waiters", map[string]any{"n": newID(""), "i": i}))
 				}
-				req.Header.Set("Authorization", "Bearer "+keys[i/perKey])
-				res, err := transport.RoundTrip(req)
-				for ; err == nil && res.StatusCode == http.StatusTooManyRequests; res, err = transport.RoundTrip(req) {
-					_ = res.Body.Close()
-					time.Sleep(20 * time.Millisecond) // as an agent would
-				}
-				if err != nil || res.StatusCode != http.StatusOK {
-					b.Errorf("stream %d: %+v", i, err)
-					return
-				}
-				defer func() { _ = res.Body.Close() }()
-				for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-					if strings.HasPrefix(lines.Text(), "data: ") {
-						once()
-					}
-					if strings.Contains(lines.Text(), `"status":"approved"`) {
+				aloneHalf, alone := quiet()
+				before := resident(b, d.PID)
+				told := make([]time.Time, waiters)
+				var there, ended sync.WaitGroup
+				there.Add(waiters)
+				transport := &http.Transport{MaxIdleConnsPerHost: perKey, DisableCompression: true}
+				for i := range waiters {
+					ended.Go(func() {
+						waits := sync.OnceFunc(there.Done)
+						defer waits()
+						w := waiter{transport: transport, url: d.URL + approvalPath(waiting[i%approvals].ID), key: keys[i/perKey]}
+						if err := by.wait(w, waits); err != nil {
+							b.Errorf("waiter %d: %v", i, err)
+						}
 						told[i] = time.Now()
-						return
+					})
+					if i%200 == 199 { // not all at the same moment
+						time.Sleep(50 * time.Millisecond)
 					}
 				}
-				b.Errorf("stream %d ended before its approval", i)
-			})
-			if i%200 == 199 { // not all at the same moment
-				time.Sleep(50 * time.Millisecond)
+				there.Wait()
+				besideHalf, beside := quiet()
+				after := resident(b, d.PID)
+				voted := make([]time.Time, approvals)
+				var votes []float64
+				for i, a := range waiting {
+					at := time.Now()
+					d.reviewer(b, 0).approve(a)
+					voted[i] = time.Now()
+					votes = append(votes, voted[i].Sub(at).Seconds()*1000)
+				}
+				ended.Wait()
+				transport.CloseIdleConnections()
+				var lag []float64
+				for i := range told {
+					lag = append(lag, told[i].Sub(voted[i%approvals]).Seconds())
+				}
+				slices.Sort(lag)
+				slices.Sort(votes)
+				b.ReportMetric(lag[len(lag)/2], "told-p50-s")
+				b.ReportMetric(lag[len(lag)-1], "told-last-s")
+				b.ReportMetric(votes[len(votes)-1], "slowest-vote-ms")
+				b.ReportMetric((after-before)*1024/waiters, "KiB/waiter")
+				b.ReportMetric(besideHalf/aloneHalf, "gate-p50-ratio")
+				b.ReportMetric(beside/alone, "gate-p99-ratio")
 			}
+		})
+	}
+}
+
+// waiter waits for an approval, by a connection of its own.
+type waiter struct {
+	transport *http.Transport
+	url, key  string
+}
+
+// ask gets what is at the approval's address with that behind it, as often as it takes.
+func (w waiter) ask(rest string) (*http.Response, error) {
+	for {
+		req, err := http.NewRequest(http.MethodGet, w.url+rest, nil)
+		if err != nil {
+			return nil, err
 		}
-		opened.Wait()
-		after := resident(b, d.PID)
-		besideHalf, beside := quiet()
-		voted := make([]time.Time, approvals)
-		var votes []float64
-		for i, a := range waiting {
-			at := time.Now()
-			d.reviewer(b, 0).approve(a)
-			voted[i] = time.Now()
-			votes = append(votes, voted[i].Sub(at).Seconds()*1000)
+		req.Header.Set("Authorization", "Bearer "+w.key)
+		res, err := w.transport.RoundTrip(req)
+		if err != nil {
+			return nil, err
 		}
-		ended.Wait()
-		var lag []float64
-		for i := range told {
-			lag = append(lag, told[i].Sub(voted[i%approvals]).Seconds())
+		switch res.StatusCode {
+		case http.StatusOK:
+			return res, nil
+		case http.StatusTooManyRequests:
+			_ = res.Body.Close()
+			time.Sleep(20 * time.Millisecond) // as an agent would
+		default:
+			_ = res.Body.Close()
+			return nil, fmt.Errorf("GET %s: %s", rest, res.Status)
 		}
-		slices.Sort(lag)
-		slices.Sort(votes)
-		b.ReportMetric(lag[len(lag)/2], "told-p50-s")
-		b.ReportMetric(lag[len(lag)-1], "told-last-s")
-		b.ReportMetric(votes[len(votes)-1], "slowest-vote-ms")
-		b.ReportMetric((after-before)*1024/streams, "KiB/stream")
-		b.ReportMetric(besideHalf/aloneHalf, "gate-p50-ratio")
-		b.ReportMetric(beside/alone, "gate-p99-ratio")
+	}
+}
+
+// stream waits by the approval's stream of events, and calls waits when it has said how
+// things stand.
+func (w waiter) stream(waits func()) error {
+	res, err := w.ask("/events")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "data: ") {
+			waits()
+		}
+		if strings.Contains(lines.Text(), `"status":"approved"`) {
+			return nil
+		}
+	}
+	return errors.New("the stream ended before its approval")
+}
+
+// poll waits by long polls, one after another, and calls waits when it has had an answer at
+// once and is about to ask for the next one.
+func (w waiter) poll(waits func()) error {
+	for rest := ""; ; rest = "?wait=25" {
+		if rest != "" {
+			waits()
+		}
+		res, err := w.ask(rest)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(body, []byte(`"status":"approved"`)) {
+			return nil
+		}
 	}
 }
 
