@@ -116,8 +116,8 @@ var ErrNumbers = errors.New("events get numbers below those of events that have 
 func (l *LogLeader) HighWaterMark(ctx context.Context) (int64, error) {
 	err := l.store.within(ctx, func(ctx context.Context) (err error) {
 		if l.bound == l.safe {
-			var last int64
-			if err := l.conn.QueryRow(ctx, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT seq FROM log_head) FROM events_seq_seq`).Scan(&l.bound, &last); err != nil {
+			last, err := l.numbered(ctx)
+			if err != nil {
 				return err
 			}
 			if l.bound < last {
@@ -148,6 +148,26 @@ func (l *LogLeader) HighWaterMark(ctx context.Context) (int64, error) {
 		return nil
 	})
 	return l.safe, translate(err)
+}
+
+// exportsAtOnce is how many exports that readers have recorded are appended in one look.
+const exportsAtOnce = 20
+
+// numbered reads the last number that an event was given, as the bound, and that of the last
+// event with a place. What readers have recorded is appended before.
+func (l *LogLeader) numbered(ctx context.Context) (last int64, err error) {
+	for range 2 {
+		var recorded bool
+		err = l.conn.QueryRow(ctx, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT seq FROM log_head), EXISTS (SELECT FROM recorded_exports) FROM events_seq_seq`).
+			Scan(&l.bound, &last, &recorded)
+		if err != nil || !recorded {
+			return last, err
+		}
+		if _, err = l.conn.Exec(ctx, `SELECT append_recorded_exports($1)`, exportsAtOnce); err != nil {
+			return last, err
+		}
+	}
+	return last, nil
 }
 
 // writing lists the transactions that write events, or those of them that are in

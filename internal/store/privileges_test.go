@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -10,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdpoint/engine"
 	"holdpoint/internal/postgres/pgtest"
@@ -80,13 +83,9 @@ func TestPrivileges(t *testing.T) {
 // the log, and reads all of it or a part.
 func TestReaderExports(t *testing.T) {
 	ctx := context.Background()
-	_, owner := open(t)
+	runtime, owner := open(t)
 	conn := connect(t, owner)
-	if _, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE store_reader LOGIN PASSWORD 'reads' IN ROLE holdpoint_reader;
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Open(ctx, Config{URL: pgtest.Server(t).URL("store_reader", "reads", conn.Config().Database), Timeout: time.Minute})
+	s, err := Open(ctx, Config{URL: readerURL(t, conn), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +110,7 @@ func TestReaderExports(t *testing.T) {
 		}
 	}
 	e.Actor = own
+	follow(t, runtime)
 	if err := s.Events.RecordExport(ctx, e); err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +134,144 @@ func TestReaderExports(t *testing.T) {
 	}
 	if _, err := s.Submit(ctx, Submission{Event: event("")}); err == nil {
 		t.Error("it may append any event")
+	}
+}
+
+// readerURL is that of a login that only reads.
+func readerURL(t *testing.T, conn *pgx.Conn) string {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), `DO $$ BEGIN CREATE ROLE store_reader LOGIN PASSWORD 'reads' IN ROLE holdpoint_reader;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`); err != nil {
+		t.Fatal(err)
+	}
+	return pgtest.Server(t).URL("store_reader", "reads", conn.Config().Database)
+}
+
+// follow leads the log until the test is over, as a worker does, and gives no event a place. It tells of each
+// number up to which events can be read.
+func follow(t *testing.T, s *Store) <-chan int64 {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	safe, over := make(chan int64, 1000), make(chan error, 1)
+	wanted := s.Log.Wanted(ctx)
+	go func() {
+		_, err := s.Log.Lead(ctx, func(ctx context.Context, l *LogLeader) error {
+			for {
+				n, err := l.HighWaterMark(ctx)
+				if err != nil {
+					return err
+				}
+				safe <- n
+				select {
+				case <-wanted:
+				case <-ctx.Done():
+					return nil
+				}
+			}
+		})
+		over <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-over; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	return safe
+}
+
+// TestReaderHoldsNothingUp: a login that only reads, records an export and leaves its transaction open keeps no kill
+// switch from being thrown, and no event from its place. What it records is appended once it is committed.
+func TestReaderHoldsNothingUp(t *testing.T) {
+	ctx := t.Context()
+	s, owner := open(t)
+	conn := connect(t, owner)
+	reader := connect(t, readerURL(t, conn))
+	export := event("")
+	export.Type, export.AgentID, export.ToolName, export.Actor = engine.Exported, "", "", engine.Actor{Kind: engine.ServiceActor, ID: "store_reader", Channel: "cli"}
+	record := func(db interface {
+		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	}, e engine.Event,
+	) error {
+		body, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Exec(ctx, `SELECT record_export($1::text::uuid, $2)`, e.ID, body)
+		return err
+	}
+	tx, err := reader.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record(tx, export); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := conn.Exec(ctx, `SET lock_timeout = '10s'; INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ('another', 'it has to stop', 'olga')`); err != nil {
+		t.Fatalf("a kill switch, while a reader records an export: %v", err)
+	}
+	if _, err := s.Submit(ctx, Submission{Event: event("")}); err != nil {
+		t.Fatal(err)
+	}
+	number := func(id string) (n int64) {
+		if err := conn.QueryRow(ctx, `SELECT coalesce((SELECT seq FROM events WHERE event_id = $1::text::uuid), 0)`, id).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var last int64
+	if err := conn.QueryRow(ctx, `SELECT max(seq) FROM events`).Scan(&last); err != nil {
+		t.Fatal(err)
+	}
+	safe := follow(t, s)
+	look := func() {
+		if _, err := conn.Exec(ctx, `SELECT pg_notify('holdpoint_log_wanted', '')`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// reads waits until events are read up to the number; one look may find the transaction before still busy.
+	reads := func(wanted func() int64) bool {
+		for limit := time.After(20 * time.Second); ; look() {
+			select {
+			case n := <-safe:
+				if w := wanted(); w > 0 && n >= w {
+					return true
+				}
+			case <-limit:
+				return false
+			}
+		}
+	}
+	if !reads(func() int64 { return last }) {
+		t.Error("an event has no place, while a reader records an export")
+	}
+	if number(export.ID) != 0 {
+		t.Error("what is not committed is appended")
+	}
+
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if !reads(func() int64 { return number(export.ID) }) {
+		t.Error("what a reader has recorded is not appended")
+	}
+
+	// Nobody fills the disk by it.
+	if tx, err = reader.Begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	for range 100 {
+		export.ID = uuid.NewString()
+		if err := record(tx, export); err != nil {
+			t.Fatal(err)
+		}
+	}
+	export.ID = uuid.NewString()
+	if err := record(tx, export); err == nil || !strings.Contains(err.Error(), "is a worker running?") {
+		t.Errorf("the 101st export that waits: %v", err)
 	}
 }
 
