@@ -238,6 +238,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Limits: api.Limits{Calls: cfg.MaxCallsInFlight, Bytes: int64(cfg.MaxBytesInFlight), TotalBytes: int64(cfg.MaxBytesInFlightTotal)},
 		MCP:    models, Metrics: apiMetrics, LogKey: cfg.LogPublicKey, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
+			{Name: "writes", Required: true, Ask: s.Writable},
 			{Name: "policy", Ask: keeper.Usable},
 			{Name: "temporal", Ask: temporalThere},
 		},

@@ -208,6 +208,7 @@ type db struct {
 	timeout time.Duration
 	// short and long are what waits for the two writers.
 	short, long *pending
+	writes      writes
 	changes     *hub
 	clock       clock
 	sharedReads *sharedReads
@@ -419,11 +420,11 @@ func translate(err error) error {
 			return ErrUnstorable
 		case pgErr.Code == "42P01" || pgErr.Code == "42703" || pgErr.Code == "42883":
 			return fmt.Errorf("%w: %s: its schema is not the one that this program knows (is a holdpoint migrate due, or is the program an older one?)", ErrUnavailable, pgErr.Code)
-		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" ||
+		case pgErr.Code == "53100" || pgErr.Code == readOnly || pgErr.Code == "42501" ||
 			// A disk that fails, and pages that it has spoilt.
-			pgErr.Code[:2] == "58" || pgErr.Code == "XX001" || pgErr.Code == "XX002" || pgErr.Code == "40001" || pgErr.Code == "40P01",
-			// Rights that are missing, or a standby: nothing can be written there.
-			pgErr.Code == "42501", pgErr.Code == readOnly:
+			pgErr.Code[:2] == "58" || pgErr.Code == "XX001" || pgErr.Code == "XX002":
+			return &noWrites{pgErr.Code}
+		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" || pgErr.Code == "40001" || pgErr.Code == "40P01":
 			return fmt.Errorf("%w: %s", ErrUnavailable, pgErr.Code)
 		}
 		// A server message may quote a row; its code and object names do not.

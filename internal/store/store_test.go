@@ -171,7 +171,8 @@ func TestGroupCommitKeepsAllAndOnlyTheGood(t *testing.T) {
 	}
 }
 
-// A disk that fails below Postgres is an outage like any other: nothing was granted, and it may be asked again.
+// A disk that fails below Postgres is an outage like any other: nothing was granted, and it may be asked again. As long
+// as it fails, whoever asks is told that nothing can be written.
 func TestDiskErrorsAreOutages(t *testing.T) {
 	ctx := context.Background()
 	s, owner := open(t)
@@ -181,7 +182,20 @@ func TestDiskErrorsAreOutages(t *testing.T) {
 		if _, err := s.Submit(ctx, Submission{Event: event("")}); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: %v", code, err)
 		}
+		s.writes.tried = time.Time{}
+		for range 2 {
+			if err := s.Writable(ctx); !errors.Is(err, ErrNoWrites) || s.Ping(ctx) != nil {
+				t.Errorf("%s: whether it takes writes: %v", code, err)
+			}
+		}
 		asOwner(t, owner, `DROP TRIGGER fails ON events`)
+	}
+	s.writes.tried = time.Time{}
+	if err := s.Writable(ctx); err != nil {
+		t.Errorf("once it is over, whether it takes writes: %v", err)
+	}
+	if n, err := value[int](ctx, s.db, `SELECT count(*) FROM events`); err != nil || n != 0 {
+		t.Errorf("trying it left %d events, %v", n, err)
 	}
 	if _, err := s.Submit(ctx, Submission{Event: event("")}); err != nil {
 		t.Errorf("once it is over: %v", err)

@@ -348,6 +348,7 @@ func (s *Store) flush(ctx context.Context, p *pending, room []*queued, until tim
 		})
 		return
 	}
+	s.writes.ended(nil)
 	for _, q := range batch {
 		s.finish(q)
 	}
@@ -362,6 +363,7 @@ func (s *Store) retry(ctx context.Context, batch []*queued, err error) {
 	if again {
 		err = s.commit(ctx, batch, again)
 	}
+	s.writes.ended(err)
 	one := err != nil && !errors.Is(err, ErrUnavailable) && len(batch) > 1
 	for _, q := range batch {
 		failure := err
