@@ -56,6 +56,22 @@ func TestProductionSetUp(t *testing.T) {
 	if got := cli(t, env, "", "doctor"); got.code != 0 || strings.Contains(got.out, "FAIL") || strings.Count(got.out, "ok ") < 6 {
 		t.Errorf("doctor of a sound installation: exit %d\n%s%s", got.code, got.out, got.err)
 	}
+	// What a login may do that only reads is told.
+	for _, made := range [][2]string{
+		{"CREATE ROLE hp_auditor LOGIN IN ROLE holdpoint_reader", "hp_auditor may take all connections"},
+		{"CREATE ROLE hp_locker LOGIN CONNECTION LIMIT 2 IN ROLE holdpoint_reader; GRANT EXECUTE ON FUNCTION pg_catalog.pg_advisory_lock(bigint) TO hp_locker", "hp_locker may hold the locks by which the programs take turns"},
+	} {
+		statement, want := made[0], made[1]
+		super, err := pgx.Connect(t.Context(), c.postgres.SuperuserURL("holdpoint"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = super.Exec(t.Context(), statement)
+		_ = super.Close(t.Context())
+		if got := must(t, env, "", "doctor"); err != nil || !strings.Contains(got, want) || strings.Contains(got, "hp_app") {
+			t.Errorf("after %s (%v), doctor says\n%s", statement, err, got)
+		}
+	}
 	change := func(name, value string) []string {
 		return append(append([]string{}, env...), "HOLDPOINT_"+name+"="+value)
 	}

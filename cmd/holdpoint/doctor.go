@@ -142,6 +142,7 @@ func (d *checkup) database(ctx context.Context, c *cli, cfg config.Config) {
 		err = fmt.Errorf("this role may do what it must not: %v", excess)
 	}
 	d.say("audit log is append-only for this role", err, "Serve and worker must log in as a member of holdpoint_runtime that owns nothing.")
+	d.logins(ctx, s)
 	d.say(fmt.Sprintf("schema version %d", store.SchemaVersion()), s.CheckSchema(ctx), "holdpoint migrate plan shows what is missing, holdpoint version what each program needs.")
 	d.starts(ctx, c, s)
 	if cfg.DatabasePeopleURL != "" {
@@ -175,6 +176,31 @@ func (d *checkup) database(ctx context.Context, c *cli, cfg config.Config) {
 	d.streams(ctx, s, cfg)
 	d.keys(ctx, s, cfg)
 	d.apiKeys(ctx, s)
+}
+
+// logins looks what those may do who only read the database.
+func (d *checkup) logins(ctx context.Context, s *store.Store) {
+	const what = "logins beside the programs’"
+	others, err := s.OtherLogins(ctx)
+	var open []string
+	for _, o := range others {
+		var may []string
+		if o.Locks {
+			may = append(may, "may hold the locks by which the programs take turns")
+		}
+		if o.Unlimited {
+			may = append(may, "may take all connections")
+		}
+		if len(may) > 0 {
+			open = append(open, o.Name+" "+strings.Join(may, " and "))
+		}
+	}
+	if err != nil || len(open) == 0 {
+		d.say(what, err, "")
+		return
+	}
+	d.warn(what, strings.Join(open, "; "), "Either keeps people from signing in; locks keep the log from growing, too. As a superuser, run the last statements of deploy/postgres/10-holdpoint.sql in this database, "+
+		"and ALTER ROLE … CONNECTION LIMIT 5. Where nobody is a superuser, let them read a standby (docs/database.md).")
 }
 
 // emergency looks whether somebody comes in when the provider of single sign-on is away.
