@@ -87,7 +87,14 @@ func TestAuditServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	served, export := tiled(t, whole), later
+	elsewhere, asked := "", false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer other.Close()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/audit/export" && elsewhere != "" {
+			http.Redirect(w, r, elsewhere, http.StatusTemporaryRedirect)
+			return
+		}
 		if r.URL.Path == "/v1/audit/export" {
 			if r.Header.Get("Authorization") != "Bearer right" {
 				w.WriteHeader(http.StatusForbidden)
@@ -124,6 +131,11 @@ func TestAuditServed(t *testing.T) {
 	check("an older log than was seen", 1, "its tail was cut", nil, with("--state", state)...)
 	check("without a key", 2, "a served log is verified with --key only", nil, "--url", server.URL)
 	check("by whoever may not read events", 2, "the server answers 403", []string{"HOLDPOINT_API_KEY=wrong"}, key...)
+	elsewhere = other.URL + "/v1/audit/export"
+	check("events that are elsewhere", 2, "where HOLDPOINT_API_KEY does not go", entitled, key...)
+	if elsewhere = ""; asked {
+		t.Error("the key went to another server of the same host")
+	}
 	export = whole[:len(whole)/2]
 	check("events that are cut off", 1, "BAD ", entitled, key...)
 	export = bytes.Replace(later, []byte(`"type":"export"`), []byte(`"type":"exposé"`), 1)

@@ -387,20 +387,63 @@ func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, for
 	return report, err
 }
 
-// exported asks a server for the whole log.
+// silentFor is how long a server that exports may say nothing.
+const silentFor = 2 * time.Minute
+
+// exported asks a server for the whole log. The key goes to that address and to no other.
 func exported(ctx context.Context, base, key string) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	heard := &heardBody{cause: func() error { return context.Cause(ctx) }, end: func() { cancel(nil) }}
+	heard.silent = time.AfterFunc(silentFor, func() { cancel(fmt.Errorf("the server has said nothing for %s", silentFor)) })
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/audit/export?format=jsonl", http.NoBody)
+	var answer *http.Response
+	if err == nil {
+		r.Header.Set("Authorization", "Bearer "+key)
+		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		answer, err = client.Do(r)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("ask for the events: %w", err)
+		err = fmt.Errorf("ask for the events: %w", cmp.Or(context.Cause(ctx), err))
+		heard.stop()
+		return nil, err
 	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("ask for the events: %w", err)
+	heard.ReadCloser = answer.Body
+	switch {
+	case answer.StatusCode == http.StatusOK:
+		return heard, nil
+	case answer.StatusCode/100 == 3:
+		err = fmt.Errorf("ask for the events: the server sends elsewhere, to %q, where HOLDPOINT_API_KEY does not go: if that is right, name that address by --url", answer.Header.Get("Location"))
+	default:
+		err = fmt.Errorf("ask for the events: the server answers %d (HOLDPOINT_API_KEY has to be a key that may read the audit log)", answer.StatusCode)
 	}
-	if answer.StatusCode != http.StatusOK {
-		_ = answer.Body.Close()
-		return nil, fmt.Errorf("ask for the events: the server answers %d (HOLDPOINT_API_KEY has to be a key that may read the audit log)", answer.StatusCode)
+	return nil, errors.Join(err, heard.Close())
+}
+
+// heardBody is an answer whose silence ends it.
+type heardBody struct {
+	io.ReadCloser
+	silent *time.Timer
+	cause  func() error // why it has ended
+	end    func()
+}
+
+// Read begins the silence anew.
+func (b *heardBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.silent.Reset(silentFor)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("read the events: %w", cmp.Or(b.cause(), err))
 	}
-	return answer.Body, nil
+	return n, err
+}
+
+// Close ends it.
+func (b *heardBody) Close() error {
+	b.stop()
+	return b.ReadCloser.Close()
+}
+
+func (b *heardBody) stop() {
+	b.silent.Stop()
+	b.end()
 }
