@@ -279,13 +279,17 @@ func (c *Client) reportUnder(ctx context.Context, key, approvalID string, outcom
 		DurationMS int64   `json:"duration_ms"`
 	}{approvalID, outcome, ms})
 	if err == nil {
-		err = c.postUnder(ctx, key, "/v1/executions", body, nil, nil)
+		err = c.postUnder(ctx, key, "/v1/executions", body, nil, &taken{})
 	}
 	if err != nil {
 		return fmt.Errorf("report on %s: %w", approvalID, err)
 	}
 	return nil
 }
+
+// taken is an answer that says no more than that. It is an object all the same: what a proxy answers in the
+// server's place is not one.
+type taken map[string]json.RawMessage
 
 // UngatedExecution is a call that ran although nothing had permitted it.
 type UngatedExecution struct {
@@ -299,7 +303,7 @@ type UngatedExecution struct {
 
 // ReportUngated puts on record that a call ran without a decision. It permits nothing.
 func (c *Client) ReportUngated(ctx context.Context, u UngatedExecution) error {
-	if err := c.post(ctx, "/v1/executions/ungated", u, nil); err != nil {
+	if err := c.post(ctx, "/v1/executions/ungated", u, &taken{}); err != nil {
 		return fmt.Errorf("report that %s ran without a decision: %w", u.ToolName, err)
 	}
 	return nil

@@ -127,6 +127,9 @@ func (t *Tool[A, R]) live(ctx context.Context, l *life) (result R, err error) {
 		if err := dec.Decode(&fresh); err != nil {
 			return err
 		}
+		if err := sameCall(fresh, approved); err != nil {
+			return err
+		}
 		arguments = fresh
 		return nil
 	}
@@ -143,6 +146,20 @@ func (t *Tool[A, R]) live(ctx context.Context, l *life) (result R, err error) {
 	result, err = t.Run(ctx, arguments, Permit{l.approval, constraints})
 	outcome = outcomeOf(err)
 	return result, err
+}
+
+// sameCall says what is wrong with arguments that were read of approved ones, and do not say the same: a member that
+// is missing or null has become one that is empty, or a number one that is less exact.
+func sameCall(read any, approved json.RawMessage) error {
+	is, err := Digest("", read)
+	if err != nil {
+		return err
+	}
+	was, err := Digest("", approved)
+	if err == nil && is != was {
+		err = errors.New("the tool's arguments do not hold what was approved: it would run with others")
+	}
+	return err
 }
 
 // outcomeOf is what a tool's error says of its effect.

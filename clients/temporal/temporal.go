@@ -329,7 +329,24 @@ func retold(args []any, approved json.RawMessage) ([]any, error) {
 	for i := range into {
 		changed[i] = reflect.ValueOf(into[i]).Elem().Interface()
 	}
+	if err == nil {
+		err = saysTheSame(argumentsOf(changed), approved)
+	}
 	return changed, err
+}
+
+// saysTheSame reports what an activity would run with that was not approved: a member that is missing or null has
+// become one that is empty, or a number one that is less exact.
+func saysTheSame(changed any, approved json.RawMessage) error {
+	is, err := holdpoint.Digest("", changed)
+	if err != nil {
+		return err
+	}
+	was, err := holdpoint.Digest("", approved)
+	if err == nil && is != was {
+		err = errors.New("its arguments would not be those")
+	}
+	return err
 }
 
 // exactly reads JSON without leaving anything out.
