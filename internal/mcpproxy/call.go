@@ -174,12 +174,21 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 }
 
 func (p *Proxy) accepted(ctx context.Context, c *call, answer checkAnswer) (permission, error) {
-	if holdpoint.Constrained(answer.Decision.Constraints) && !p.KeepsConstraints {
+	if !p.canKeep(answer.Decision.Constraints) {
 		return permission{}, &refusal{text: "Not run: it is allowed only under constraints, and nothing here can keep to them."}
 	}
 	p.calls.storeTask(ctx, c, "")
 	c.accepted = true
 	return permission{arguments: c.arguments, constraints: answer.Decision.Constraints}, nil
+}
+
+// canKeep reports whether a call can be held to constraints: the server is handed what has one reading.
+func (p *Proxy) canKeep(constraints json.RawMessage) bool {
+	if !holdpoint.Constrained(constraints) {
+		return true
+	}
+	limits, err := canon.Parse(constraints)
+	return p.KeepsConstraints && err == nil && limits.Kind() == canon.ObjectKind
 }
 
 // await waits for people, as long as the host should be kept waiting. A task keeps nobody
@@ -257,7 +266,7 @@ func (p *Proxy) redeem(ctx context.Context, c *call, a *holdpoint.Approval) (per
 		p.Logger.WarnContext(ctx, "it is not known whether a token was redeemed", "approval", a.ID, "error", err)
 		p.approvals.rememberBegun(c, a.ID)
 		return allowed, p.resultElsewhere(ctx, c, a, unclear(a))
-	case holdpoint.Constrained(r.Constraints) && !p.KeepsConstraints, ctx.Err() != nil:
+	case !p.canKeep(r.Constraints), ctx.Err() != nil:
 		p.approvals.report(ctx, a.ID, holdpoint.Failed, 0)
 		return allowed, &refusal{approval: a.ID, text: "Not run: it may run only under constraints that nothing here can keep to, or was cancelled."}
 	}

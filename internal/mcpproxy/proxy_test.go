@@ -127,6 +127,19 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
+// Constraints that the server cannot be told of, because they have no reading or two, keep the call from running.
+func TestConstraintsWithoutReading(t *testing.T) {
+	w := newHarness(t).start(func(c *Config) { c.Wait, c.KeepsConstraints = 0, true })
+	for i, limits := range []string{`{"max":1,"max":5}`, `{"max":1e400}`} {
+		w.fake.set(func() { w.fake.outcome, w.fake.limits = "ALLOW", limits })
+		w.refused("pay", args{"n": i}, "constraints")
+		w.fake.set(func() { w.fake.outcome = "REQUIRE_APPROVAL" })
+		w.refused("pay", args{"n": i}, "http://review/")
+		w.fake.set(func() { w.fake.approvals[i].Status = "approved" })
+		w.refused("pay", args{"n": i}, "constraints")
+	}
+}
+
 // Whatever is wrong with Holdpoint, the server is not called.
 func TestNoAnswerIsNoPermission(t *testing.T) {
 	w := newHarness(t).start(nil)
