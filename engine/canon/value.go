@@ -117,6 +117,24 @@ func Object(members ...Member) Value {
 	return v
 }
 
+// Map is the object of what change makes of each member's value, without those of which it says no. Names stay as
+// they are and are not looked at again: ParseExact reads some that differ only by case. It panics if v is not an object.
+func (v Value) Map(change func(name string, value Value) (changed Value, stays bool)) Value {
+	if v.kind != ObjectKind {
+		panic("canon.Map: not an object")
+	}
+	var members []Member
+	for name, value := range v.All() {
+		if changed, stays := change(name, value); stays {
+			members = append(members, Member{Name: name, Value: changed})
+		}
+	}
+	if len(members) == 0 {
+		return Value{kind: ObjectKind}
+	}
+	return Value{kind: ObjectKind, box: &box{members: members}}
+}
+
 // With is the object with further members at its end. It panics where Object does,
 // and if v is not an object; the members that v has are not looked at again.
 func (v Value) With(more ...Member) Value {

@@ -134,12 +134,9 @@ func (m *masker) mask(v canon.Value, path string) canon.Value {
 			return canon.Array(elems...)
 		}
 	case canon.ObjectKind:
-		members := make([]canon.Member, 0, v.Len())
-		for name, e := range v.All() {
-			members = append(members, canon.Member{Name: name, Value: m.mask(e, step(path, name))})
-		}
+		masked := v.Map(func(name string, e canon.Value) (canon.Value, bool) { return m.mask(e, step(path, name)), true })
 		if len(m.redactions) > before {
-			return canon.Object(members...)
+			return masked
 		}
 	case canon.NullKind, canon.BoolKind, canon.NumberKind:
 	}

@@ -27,19 +27,20 @@ type Filtered struct {
 func (s *Set) InterceptResponse(tool string, response canon.Value, d *redact.Detector) Filtered {
 	c := s.find(tool)
 	out := Filtered{SafeResponse: canon.Object()}
-	var kept []canon.Member
-	for name, v := range response.All() {
-		if c == nil || !slices.Contains(c.fields, name) {
-			out.StrippedFields = append(out.StrippedFields, name)
-			continue
-		}
-		kept = append(kept, canon.Member{Name: name, Value: v})
-	}
-	slices.Sort(out.StrippedFields)
-	if len(kept) == 0 {
+	if response.Kind() != canon.ObjectKind {
 		return out
 	}
-	out.SafeResponse = canon.Object(kept...)
+	out.SafeResponse = response.Map(func(name string, v canon.Value) (canon.Value, bool) {
+		kept := c != nil && slices.Contains(c.fields, name)
+		if !kept {
+			out.StrippedFields = append(out.StrippedFields, name)
+		}
+		return v, kept
+	})
+	slices.Sort(out.StrippedFields)
+	if out.SafeResponse.Len() == 0 {
+		return out
+	}
 	if c.maskResponse {
 		m := masker{detector: d, covered: c.accepts}
 		out.SafeResponse = m.mask(out.SafeResponse, "$")

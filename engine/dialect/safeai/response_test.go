@@ -30,3 +30,19 @@ func TestResponseFieldsByTheirExactNames(t *testing.T) {
 		t.Errorf("kept %q and stripped %q, want to keep %q", kept, got.StrippedFields, want)
 	}
 }
+
+// Names that differ by case only are two fields, also below those that are masked.
+func TestResponseFieldsOfTwoCases(t *testing.T) {
+	set, problems := safeai.Load([]byte("tool_contracts:\n  pay:\n    allowed_response_fields: [status, Status]\n    mask_response: true\n"), "c.yaml")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	response, err := canon.ParseExact([]byte(`{"status":"ok","Status":{"to":"ada@example.com","To":1},"STATUS":2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := set.InterceptResponse("pay", response, detector)
+	if want := `{"Status":{"To":1,"to":"[REDACTED:personal.pii.email]"},"status":"ok"}`; string(got.SafeResponse.Canonical()) != want || !slices.Equal(got.StrippedFields, []string{"STATUS"}) {
+		t.Errorf("%s, stripped %q; want %s", got.SafeResponse.Canonical(), got.StrippedFields, want)
+	}
+}
