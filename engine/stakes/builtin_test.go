@@ -96,6 +96,23 @@ func TestBuiltIns(t *testing.T) {
 			"apply_patch", `{"repository":"shop","patch":"--- a/price.go\n+++ b/price.go\n@@ -1,3 +1,3 @@\n package price\n-const vat = 19\n+const vat = 7\n"}`,
 			"Change files by a patch in “shop”: “price.go”, 1 line added, 1 removed [not all of it could be read as a patch]", Unsaid,
 		},
+		// A file where it acts by itself, by its own name, by the directory, and only when it is moved there.
+		{
+			"apply_patch", `{"input":"*** Begin Patch\n*** Add File: .github/workflows/ci.yml\n+on: push\n*** End Patch"}`,
+			"Change files by a patch: add “.github/workflows/ci.yml”, 1 line added, 0 removed [what is there is run by itself, or says who gets in]", High,
+		},
+		{
+			"apply_patch", `{"workdir":"/root/.ssh","input":"*** Begin Patch\n*** Update File: authorized_keys\n+ssh-ed25519 x\n*** End Patch"}`,
+			"Change files by a patch in “/root/.ssh”: “authorized_keys”, 1 line added, 0 removed [what is there is run by itself, or says who gets in]", High,
+		},
+		{
+			"apply_patch", `{"patch":"diff --git a/job b/etc/cron.d/job\nsimilarity index 100%\nrename from job\nrename to etc/cron.d/job\n"}`,
+			"Change files by a patch: rename “job” to “etc/cron.d/job”, 0 lines added, 0 removed [what is there is run by itself, or says who gets in]", High,
+		},
+		{
+			"apply_patch", `{"patch":"diff --git a/.ssh/config b/docs/config\nsimilarity index 100%\ncopy from .ssh/config\ncopy to docs/config\n"}`,
+			"Change files by a patch: copy “.ssh/config” to “docs/config”, 0 lines added, 0 removed", Unsaid,
+		},
 	} {
 		s := writer.Write(tc.tool, parsed(t, tc.args), "")
 		checkSentence(t, s)

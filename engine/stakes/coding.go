@@ -1,6 +1,7 @@
 package stakes
 
 import (
+	"slices"
 	"strings"
 
 	"holdpoint/engine/canon"
@@ -91,9 +92,15 @@ func patched(c *call) (f matchedTemplate, ok bool) {
 	if place == "" || len(p.files) == 0 {
 		return f, false
 	}
-	f.text = "Change files by a patch" + with(" in *", c.slot("repository repo project cwd workdir"), "") + with(": ", place, "patch")
+	in := c.slot("repository repo project cwd workdir")
+	f.text = "Change files by a patch" + with(" in *", in, "") + with(": ", place, "patch")
 	if p.deletes {
 		f.danger = High
+	}
+	if slices.ContainsFunc(p.files, func(file patchFile) bool {
+		return file.before != "copy " && (acts(file.name) || acts(c.text(in)+"/"+file.name))
+	}) {
+		f.danger, f.notes = High, append(f.notes, actsByItself)
 	}
 	if !whole {
 		f.danger, f.notes = High, append(f.notes, tooLong)

@@ -6,20 +6,40 @@ import (
 	"strings"
 )
 
-// actingPlaces are where files are run by something else, or say who gets in, once they are there:
-// timers, services, shells at sign-in, hooks, continuous integration, keys and accounts.
-var actingPlaces = regexp.MustCompile(`(?:^|/)(?:` + strings.Join([]string{
-	`etc/(?:cron[^/]*|anacrontab|systemd|init\.d|rc\.local|profile|profile\.d|bash\.bashrc|sudoers|sudoers\.d|pam\.d|ld\.so\.preload|passwd|shadow|group|ssh)(?:/|$)`,
-	`var/spool/cron/`, `systemd/(?:system|user)/`, `\.ssh/`, `\.(?:bashrc|bash_profile|bash_login|profile|zshrc|zshenv|zprofile|zlogin)$`,
-	`\.git/(?:hooks/|config$)`, `\.github/workflows/`, `\.gitlab-ci\.ya?ml$`, `jenkinsfile$`, `library/launch(?:agents|daemons)/`, `programs/startup/`,
-}, "|") + `)`)
+// Where files are run by something else, or say who gets in, once they are there: timers, services,
+// shells at sign-in, hooks, continuous integration, keys and accounts. Directories, and files.
+var (
+	inEtc      = `etc/(?:cron[^/\s]*|anacrontab|systemd|init\.d|rc\.local|profile|profile\.d|bash\.bashrc|sudoers|sudoers\.d|pam\.d|ld\.so\.preload|passwd|shadow|group|ssh)`
+	actingDirs = `(?:` + strings.Join([]string{
+		inEtc, `var/spool/cron`, `systemd/(?:system|user)`, `\.ssh`, `\.git/hooks`, `\.github/workflows`, `library/launch(?:agents|daemons)`, `programs/startup`,
+	}, "|") + `)`
+	actingFiles = `(?:` + strings.Join([]string{
+		inEtc, `\.(?:bashrc|bash_profile|bash_login|profile|zshrc|zshenv|zprofile|zlogin)`, `\.git/config`, `\.gitlab-ci\.ya?ml`, `jenkinsfile`,
+	}, "|") + `)`
+)
+
+// actingPlaces are those places as a file's name, intoActingPlaces as what a command writes to: by its
+// output, by tee, by a change in place, as the last word of what copies or moves, and the timers of a user.
+var (
+	actingPlaces     = regexp.MustCompile(`(?:^|/)(?:` + actingDirs + `/|` + actingFiles + `$)`)
+	intoActingPlaces = regexp.MustCompile(`(?im)` + strings.Join([]string{
+		`(?:>\s*["']?(?:[^\s;&|"']*/)?|\btee\b[^;&|\n]*[\s"'/]|\bsed\b[^;&\n]*\s-\w*i[^;&\n]*[\s"'/])(?:` + actingDirs + `/|` + actingFiles + `(?:$|[\s"';|&)]))`,
+		`\b(?:cp|mv|install|ln|rsync|scp)\b[^;&|\n]*[\s"'/:](?:` + actingDirs + `(?:/[^\s;&|"')]*)?|` + actingFiles + `)["']?\s*(?:$|[;&|)])`,
+		`(?:^|[;&|(])\s*(?:sudo\s+)?crontab\b(?:\s+-u\s+\S+)?\s*(?:-?\s*(?:$|[;&|)])|[^\s;&|-])`,
+	}, "|"))
+)
 
 const actsByItself = "what is there is run by itself, or says who gets in"
+
+// acts reports whether a file is at such a place.
+func acts(name string) bool {
+	return actingPlaces.MatchString(path.Clean(strings.ToLower(strings.ReplaceAll(name, `\`, "/"))))
+}
 
 // written is the danger of writing to a file, which is not known, but for places where that alone does
 // something.
 func (c *call) written(f *matchedTemplate, place string) {
-	if place == "" || !actingPlaces.MatchString(path.Clean(strings.ToLower(strings.ReplaceAll(c.text(place), `\`, "/")))) {
+	if place == "" || !acts(c.text(place)) {
 		return
 	}
 	f.danger = High

@@ -105,6 +105,7 @@ var dangers = []struct {
 	{"it deletes with kubectl, terraform or helm", []string{"kubectl", "terraform", "tofu", "pulumi", "helm"}, regexp.MustCompile(`(?i)\bkubectl\b.*\bdelete\b|\b(terraform|tofu|pulumi)\b.*\bdestroy\b|\bhelm\b.*\b(uninstall|delete)\b`)},
 	{"it forces a push", []string{"push"}, regexp.MustCompile(`(?i)\bgit\b.*\bpush\b.*(\s-f\b|--force)`)},
 	{"it throws work in git away", []string{"git"}, regexp.MustCompile(`(?i)\bgit\b.*\b(reset\b.*--hard|clean\b.*\s-\w*f)`)},
+	{"it writes where files are run by themselves, or say who gets in", []string{">", "tee", "cp", "mv", "install", "ln", "rsync", "scp", "sed", "crontab"}, intoActingPlaces},
 	{"it opens permissions to everybody", []string{"777"}, regexp.MustCompile(`(?i)\bchmod\b.*\b0?777\b`)},
 }
 
