@@ -7,6 +7,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/auditlog"
+	"holdpoint/internal/report"
 )
 
 // exportWithin bounds how long whoever reads an export may take for a page of it.
@@ -34,7 +35,7 @@ func (a auditDoor) auditExport(c *call) error {
 	}
 	media := map[string]string{auditlog.JSONL: "application/jsonl", "csv": "text/csv; charset=utf-8", "ocsf": "application/jsonl"}[format]
 	ending := map[string]string{auditlog.JSONL: "jsonl", "csv": "csv", "ocsf": "ocsf.jsonl"}[format]
-	out := &streamed{w: c.w, media: media, name: "holdpoint-audit." + ending, control: http.NewResponseController(c.w)}
+	out := &streamed{w: c.w, media: media, name: report.FileName("audit", f.Since, f.Until, ending), control: http.NewResponseController(c.w)}
 	if a.Exporter == nil {
 		return &failure{Status: http.StatusNotFound, Code: "no_exports", Detail: "This server exports nothing. Export with “holdpoint audit export”."}
 	}

@@ -140,6 +140,16 @@ func TestAuditExport(t *testing.T) {
 		!strings.Contains(csv.Header.Get("Content-Disposition"), "holdpoint-audit.csv") || !bytes.HasPrefix(csv.Body, []byte("seq,timestamp,")) {
 		t.Errorf("as CSV: %v\n%.200s", csv.Header, csv.Body)
 	}
+	// Files of two periods lie beside each other.
+	for path, want := range map[string]string{
+		"/v1/audit/export?format=csv&since=2026-07-01T00:00:00Z&until=2026-10-01T00:00:00Z": "holdpoint-audit-from-2026-07-01-to-2026-09-30.csv",
+		"/v1/audit/export?since=2026-07-01T00:00:00Z":                                       "holdpoint-audit-from-2026-07-01.jsonl",
+		"/v1/audit/reports/roles?format=csv&since=2026-07-01&until=2026-10-01":              "holdpoint-roles-from-2026-07-01-to-2026-09-30.csv",
+	} {
+		if named := d.admin(t).do("GET", path, nil).want(t, http.StatusOK).Header.Get("Content-Disposition"); named != `attachment; filename="`+want+`"` {
+			t.Errorf("GET %s is %s, want %s", path, named, want)
+		}
+	}
 	for _, query := range []string{"format=pdf", "format=csv&format=jsonl", "size=0", "size=x", "before=-1", "since=yesterday"} {
 		auditor.do("GET", "/v1/audit/export?"+query, nil).want(t, http.StatusBadRequest, "bad_query")
 	}

@@ -13,6 +13,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/fair"
+	"holdpoint/internal/report"
 	"holdpoint/web/views"
 )
 
@@ -89,7 +90,7 @@ func (h *exportHandler) export(w http.ResponseWriter, r *http.Request, p engine.
 		return refuse(http.StatusTooManyRequests, fmt.Sprintf("%d exports of yours are under way already. Begin the next one when one of them has ended.", mostExports))
 	}
 	defer leave()
-	file := newDownload(w, r, f.media, fileName("audit", since, until, f.ending))
+	file := newDownload(w, r, f.media, report.FileName("audit", since, until, f.ending))
 	record := by(p)
 	_, err := h.exporter.Write(r.Context(), file, auditlog.ExportRequest{
 		Format: f.format, Filter: filter, Actor: record.Actor, RequestID: record.RequestID, Flush: file.Flush,

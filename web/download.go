@@ -19,19 +19,6 @@ type download struct {
 	begun       bool
 }
 
-// fileName names a file after what it has and its period, of which the last day is in it: files of
-// two periods lie beside each other, and nobody takes one for the other. A zero time is open.
-func fileName(what string, since, until time.Time, ending string) string {
-	name := "holdpoint-" + what
-	if !since.IsZero() {
-		name += "-from-" + since.UTC().Format(time.DateOnly)
-	}
-	if !until.IsZero() {
-		name += "-to-" + until.Add(-time.Nanosecond).UTC().Format(time.DateOnly)
-	}
-	return name + "." + ending
-}
-
 // newDownload begins the answer to r, which is no page that is made any more.
 func newDownload(w http.ResponseWriter, r *http.Request, media, name string) *download {
 	fair.Done(r.Context())

@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/report"
 	"holdpoint/web/views"
 )
 
@@ -230,7 +231,7 @@ func (h *historyHandler) export(w http.ResponseWriter, r *http.Request, p engine
 	if len(asked.problems) > 0 {
 		return h.refuse(w, r, p, http.StatusBadRequest, asked)
 	}
-	file := newDownload(w, r, "text/csv; charset=utf-8", fileName("history", asked.search.Since, asked.search.Until, "csv"))
+	file := newDownload(w, r, "text/csv; charset=utf-8", report.FileName("history", asked.search.Since, asked.search.Until, "csv"))
 	err := h.history.ExportHistory(r.Context(), by(p), p, asked.search, file, file.Flush)
 	if detail, is := refused(err); is && !file.begun {
 		return h.refuse(w, r, p, http.StatusUnprocessableEntity, asked, detail)

@@ -242,7 +242,7 @@ func periods(now time.Time, path string, chosen views.ReportForm) []views.Period
 func (h *reportHandler) listFile(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.PostForm)
 	name := r.PathValue("name")
-	file := newDownload(w, r, "text/csv; charset=utf-8", fileName(name, since, until, "csv"))
+	file := newDownload(w, r, "text/csv; charset=utf-8", report.FileName(name, since, until, "csv"))
 	if err == nil {
 		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until, Person: r.PostForm.Get("person"), AtLeast: r.PostForm.Get("at_least"), Zone: form.Zone}, file, file.Flush)
 	}

@@ -16,6 +16,19 @@ import (
 // AccessFile is the access report as a file.
 const AccessFile = "access_report"
 
+// FileName names a file after what it has and its period, of which the last day is in it: files of
+// two periods lie beside each other, and nobody takes one for the other. A zero time is open.
+func FileName(what string, since, until time.Time, ending string) string {
+	name := "holdpoint-" + what
+	if !since.IsZero() {
+		name += "-from-" + since.UTC().Format(time.DateOnly)
+	}
+	if !until.IsZero() {
+		name += "-to-" + until.Add(-time.Nanosecond).UTC().Format(time.DateOnly)
+	}
+	return name + "." + ending
+}
+
 // File is a report that somebody takes along.
 type File struct {
 	As string // AccessFile
