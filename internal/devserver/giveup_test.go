@@ -37,7 +37,7 @@ func TestPortTakenDuringStart(t *testing.T) {
 		{database: visibility.Database, schema: visibilitySchema, version: visibilityVersion, conns: visibilityConns},
 	}
 	for _, store := range stores {
-		if err := store.prepare(t.Context(), main, newLogger(slog.New(slog.DiscardHandler))); err != nil {
+		if err := store.prepare(t.Context(), main, newLogger(slog.New(slog.DiscardHandler), nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestPortTakenDuringStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer thief.Close()
-			s := &Server{log: newLogger(slog.New(slog.DiscardHandler)), done: make(chan struct{})}
+			s := &Server{log: newLogger(slog.New(slog.DiscardHandler), nil), done: make(chan struct{})}
 			err = s.run(t.Context(), configure(main, stores, ports), ports)
 			if err == nil || !strings.Contains(err.Error(), "address already in use") {
 				t.Errorf("got %v, want the reason", err)

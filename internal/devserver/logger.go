@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,10 @@ type logger struct {
 	state *loggerState
 	// failed is closed at the first fatal message, and by stopping.
 	failed chan struct{}
+	// ending is closed when what uses the server stops.
+	ending <-chan struct{}
+	// cut says that everything this logger is told is of work that was cut off.
+	cut bool
 }
 
 type loggerState struct {
@@ -49,13 +54,16 @@ var (
 	_ log.WithLogger = (*logger)(nil)
 )
 
-func newLogger(to *slog.Logger) *logger {
-	return &logger{slog: to, state: &loggerState{last: map[string]time.Time{}}, failed: make(chan struct{})}
+func newLogger(to *slog.Logger, ending <-chan struct{}) *logger {
+	return &logger{slog: to, state: &loggerState{last: map[string]time.Time{}}, failed: make(chan struct{}), ending: ending}
 }
 
 // With is a logger that adds tags to everything.
 func (l *logger) With(tags ...tag.Tag) log.Logger {
-	return &logger{slog: slog.New(l.slog.Handler().WithAttrs(attrs(tags))), state: l.state, failed: l.failed}
+	with, attrs := *l, attrs(tags)
+	with.slog = slog.New(l.slog.Handler().WithAttrs(attrs))
+	with.cut = l.cut || cutOff(attrs)
+	return &with
 }
 
 // Debug drops the message: it is for those who work on the server.
@@ -121,10 +129,13 @@ func (l *logger) err() error {
 }
 
 func (l *logger) log(level slog.Level, msg string, tags []tag.Tag) {
+	attrs := attrs(tags)
+	if (l.cut || cutOff(attrs)) && l.ends() {
+		level = slog.LevelDebug
+	}
 	if strings.HasPrefix(msg, noHTTP) || !l.slog.Enabled(context.Background(), level) {
 		return
 	}
-	attrs := attrs(tags)
 	for _, attr := range attrs {
 		if attr.Key == "error" && attr.Value.String() == shardStarting {
 			return
@@ -132,6 +143,23 @@ func (l *logger) log(level slog.Level, msg string, tags []tag.Tag) {
 	}
 	if l.due(msg) {
 		l.slog.LogAttrs(context.Background(), level, "temporal: "+msg, attrs...) //nolint:sloglint // the server's own messages are passed on
+	}
+}
+
+// cutOff reports whether an error among the attributes says that somebody who waited for the server's work has gone.
+func cutOff(attrs []slog.Attr) bool {
+	return slices.ContainsFunc(attrs, func(a slog.Attr) bool {
+		return a.Key == "error" && strings.Contains(a.Value.String(), context.Canceled.Error())
+	})
+}
+
+// ends reports whether what uses the server stops. What is cut off with it is done by the next start.
+func (l *logger) ends() bool {
+	select {
+	case <-l.ending:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -65,6 +65,9 @@ type Config struct {
 	Namespace string
 	// Logger receives the server's warnings and errors. Nil: nothing is logged.
 	Logger *slog.Logger
+	// Ending is closed when what uses the server begins to stop, before the server does: that work is cut off with it is logged at
+	// level debug from then on. Nil: never.
+	Ending <-chan struct{}
 	// FrontendPort is used when it is free; else, and when 0, any free one.
 	FrontendPort int
 }
@@ -104,7 +107,7 @@ func start(ctx context.Context, cfg Config, choose func(preferred int) (ports, e
 		{database: cfg.VisibilityDatabase, schema: visibilitySchema, version: visibilityVersion, conns: visibilityConns},
 	}
 	for _, store := range stores {
-		if err := store.prepare(ctx, postgres, newLogger(cfg.Logger)); err != nil {
+		if err := store.prepare(ctx, postgres, newLogger(cfg.Logger, cfg.Ending)); err != nil {
 			return nil, fmt.Errorf("start temporal: %w", err)
 		}
 	}
@@ -113,7 +116,7 @@ func start(ctx context.Context, cfg Config, choose func(preferred int) (ports, e
 		if err != nil {
 			return nil, fmt.Errorf("start temporal: %w", err)
 		}
-		s := &Server{address: ports.address(primitives.FrontendService), log: newLogger(cfg.Logger), done: make(chan struct{})}
+		s := &Server{address: ports.address(primitives.FrontendService), log: newLogger(cfg.Logger, cfg.Ending), done: make(chan struct{})}
 		err = s.run(ctx, configure(postgres, stores, ports), ports)
 		if err == nil {
 			if err = s.register(ctx, cfg.Namespace); err != nil {
