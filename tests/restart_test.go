@@ -294,6 +294,10 @@ func TestDevTakesAPolicyThatIsThere(t *testing.T) {
 			t.Errorf("%s: %v, mode %v", name, err, info.Mode())
 		}
 	}
+	if out := must(t, nil, "", "doctor", "--data", dir); !strings.Contains(out, "ok    login that changes accounts\n") || !strings.Contains(out, "ok    audit log's key\n") || !strings.Contains(out, "ok    Temporal at ") {
+		t.Errorf("doctor of a dev that runs:\n%s", out)
+	}
+	oneLine(t, cli(t, nil, "", "doctor", "--data", t.TempDir()), "is no data directory of a running")
 	if err := d.program.stop(); err != nil {
 		t.Fatal(err)
 	}

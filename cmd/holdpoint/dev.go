@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -169,7 +168,7 @@ func (m *machine) databases(ctx context.Context) (*devserver.Server, error) {
 	}()
 	temporal, err := devserver.Start(ctx, devserver.Config{
 		PostgresURL: m.postgres.URL(temporalRole, m.state.TemporalPassword, "temporal"),
-		Database:    "temporal", VisibilityDatabase: "temporal_visibility", Namespace: "holdpoint", Logger: m.log, FrontendPort: m.state.TemporalPort,
+		Database:    "temporal", VisibilityDatabase: "temporal_visibility", Namespace: "holdpoint", Logger: m.log, Ending: ctx.Done(), FrontendPort: m.state.TemporalPort,
 	})
 	migration := <-migrated
 	if err == nil && migration != nil {
@@ -242,36 +241,10 @@ func (m *machine) runtimeURL() string {
 
 // config is the configuration of serve and worker on this machine.
 func (m *machine) config(temporal string) (config.Config, error) {
-	cfg, err := config.Load(filepath.Join(m.dir, settingsFile), nil)
+	cfg, err := devConfig(m.dir, devFile{URL: m.url, DatabaseURL: m.runtimeURL(), TemporalAddress: temporal},
+		devKept{m.state.DataKey, m.postgres.URL(peopleRole, m.state.PeoplePassword, "holdpoint")})
 	if err != nil {
 		return cfg, err
-	}
-	if cfg.KMS != "" {
-		return cfg, fmt.Errorf("%s: kms: dev keeps its keys in clear; serve and worker take a KMS (docs/kms.md)", filepath.Join(m.dir, settingsFile))
-	}
-	if cfg.PolicyFile == "" {
-		cfg.PolicyFile = filepath.Join(m.dir, policyFile)
-	}
-	if cfg.ContractsFile == "" && !missing(m.dir, contractsFile) {
-		cfg.ContractsFile = filepath.Join(m.dir, contractsFile)
-	}
-	cfg.Listen, cfg.PublicURL, cfg.Issuer, cfg.Environment = m.listener.Addr().String(), m.url, "urn:holdpoint:dev", devEnvironment
-	cfg.DatabasePeopleURL = m.postgres.URL(peopleRole, m.state.PeoplePassword, "holdpoint")
-	cfg.DatabaseURL, cfg.TemporalAddress, cfg.TemporalNamespace = m.runtimeURL(), temporal, "holdpoint"
-	// Receivers that somebody tries things with run on this machine.
-	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, devNetworks...)
-	cfg.DataKey, cfg.SigningKeysFile = m.state.DataKey, filepath.Join(m.dir, signingFile)
-	for _, network := range devNetworks {
-		cfg.PushPrivate = append(cfg.PushPrivate, netip.MustParsePrefix(network))
-	}
-	if cfg.PushKey == "" && cfg.PushKeyFile == "" {
-		cfg.PushKeyFile = filepath.Join(m.dir, pushKeyFile)
-	}
-	if cfg.LogKey == "" && cfg.LogKeyFile == "" {
-		cfg.LogKeyFile = filepath.Join(m.dir, logKeyFile)
-	}
-	if cfg.LogFloorFile == "" {
-		cfg.LogFloorFile = filepath.Join(m.dir, logFloorFile)
 	}
 	if err := cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP | config.Log); err != nil {
 		return cfg, fmt.Errorf("%s: %w", filepath.Join(m.dir, settingsFile), err)

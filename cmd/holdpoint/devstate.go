@@ -30,24 +30,11 @@ import (
 	"holdpoint/internal/store"
 )
 
-// Files of a data directory.
-const (
-	stateFile    = "secrets.json"
-	signingFile  = "signing-keys.json"
-	logFloorFile = "log-floor"
-	pushKeyFile  = "push-key"
-	// What used to be one file: the policy bundle, and the settings of serve.
-	policyFile = "policy.yaml"
-	// contractsFile is looked at when it is there.
-	contractsFile = "contracts.yaml"
-)
-
 // Database roles of a data directory.
 const (
 	ownerRole    = "holdpoint_owner"
 	runtimeRole  = "holdpoint_app"
 	temporalRole = "temporal"
-	peopleRole   = "holdpoint_people_app"
 )
 
 const devAgent = "demo-agent"
@@ -263,11 +250,6 @@ func looksLikePolicy(data []byte) bool {
 	_, rules := top["rules"]
 	_, defaults := top["defaults"]
 	return rules || defaults
-}
-
-func missing(dir, name string) bool {
-	_, err := os.Stat(filepath.Join(dir, name))
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (s devState) save(dir string) error {

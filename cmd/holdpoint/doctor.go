@@ -40,7 +40,8 @@ func (doctorCommand) Help() string {
 }
 
 type doctorServer struct {
-	JSON bool `name:"json" help:"Print one JSON object for each check on standard output."`
+	Data string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, the configuration says what to check." placeholder:"DIR"`
+	JSON bool   `name:"json" help:"Print one JSON object for each check on standard output."`
 }
 
 // Help is shown by "holdpoint doctor server --help".
@@ -49,7 +50,8 @@ func (doctorServer) Help() string {
 is well, else with 1. What it warns of is not wrong.
 
 Example:
-  HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint doctor`
+  HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint doctor
+  holdpoint doctor --data .holdpoint`
 }
 
 // checkup prints one line for each thing that it looks at, or one JSON object.
@@ -95,13 +97,20 @@ func (s doctorServer) Run(ctx context.Context, c *cli) error {
 	defer cancel()
 	d := &checkup{json: s.JSON}
 	cfg, err := config.Load(c.Config, os.Environ())
+	if s.Data != "" {
+		running, absent := readDevFile(s.Data)
+		if absent != nil {
+			return absent
+		}
+		cfg, err = runningConfig(s.Data, running)
+	}
 	need := serveNeeds
 	if cfg.LogKey != "" || cfg.LogKeyFile != "" {
 		need |= config.Log // these are the worker's settings
 	}
 	files := cfg.SecretFiles()
 	err = checked(&cfg, err, need)
-	d.say("configuration", err, "Every line above names one setting; holdpoint serve --help lists them.")
+	d.say("configuration", err, "Every line above names one setting; holdpoint serve --help lists them. A running “holdpoint dev” is checked by --data DIR.")
 	var unreadable *config.Unreadable
 	if errors.As(err, &unreadable) {
 		return exitCode(1)
