@@ -430,12 +430,25 @@ func askedFor(err error) time.Duration {
 	return 0
 }
 
+// Neither says what there is instead: that may be the other one, or hold a secret.
+var (
+	errNoURL = errors.New("the client's URL (HOLDPOINT_URL) is no address of a server: it is like http://127.0.0.1:8080 or https://holdpoint.example.com")
+	errNoKey = errors.New("the client's key (HOLDPOINT_API_KEY) is no API key: it has a blank, a line break or another character that no key has")
+)
+
 // do sends one request. The error is an *Unreachable, or about this side.
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
 	if c.URL == "" {
 		return nil, errors.New("the client has no URL: is HOLDPOINT_URL set? (“holdpoint dev” writes it to .holdpoint/dev.json, as url)")
 	}
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.URL, "/")+path, bytes.NewReader(body))
+	if at, err := url.Parse(strings.TrimSpace(c.URL)); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.RawQuery != "" || at.Fragment != "" {
+		return nil, errNoURL
+	}
+	key := strings.TrimSpace(c.Key) // a file's last line ends
+	if strings.ContainsFunc(key, func(r rune) bool { return r < '!' || r > '~' }) {
+		return nil, errNoKey
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(strings.TrimSpace(c.URL), "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
@@ -443,8 +456,8 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	for name, values := range header {
 		req.Header[name] = values
 	}
-	if c.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Key)
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	doer := c.HTTP
 	if doer == nil {

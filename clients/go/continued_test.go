@@ -144,3 +144,22 @@ func TestWithoutKeyOrURL(t *testing.T) {
 		t.Errorf("without a URL: %v", err)
 	}
 }
+
+// TestWrongAddressOrKey: what no try can mend is told at once, and without what there is instead of it.
+func TestWrongAddressOrKey(t *testing.T) {
+	for _, url := range []string{"127.0.0.1:8080", "localhost:8080", "http:/127.0.0.1:8080", "htp://127.0.0.1", "http://127.0.0.1:8o8o", "hp_secret", "https://h/?key=hp_secret"} {
+		if _, err := (&Client{URL: url, Key: "hp_x"}).Check(ctx, Event{}); err == nil || !strings.Contains(err.Error(), "HOLDPOINT_URL") || temporary(err) || strings.Contains(err.Error(), "hp_secret") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for _, key := range []string{"hp_se\ncret", "hp se", "hp_ü"} {
+		if _, err := (&Client{URL: "http://127.0.0.1:1", Key: key}).Check(ctx, Event{}); err == nil || !strings.Contains(err.Error(), "HOLDPOINT_API_KEY") || temporary(err) || strings.Contains(err.Error(), key) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+	_, c := newWire(t, answer(200, waiting))
+	c.URL, c.Key = " "+c.URL+"/ ", c.Key+"\n"
+	if _, err := c.Get(ctx, "apr_1"); err != nil {
+		t.Errorf("with blanks around both: %v", err)
+	}
+}

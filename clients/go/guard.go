@@ -41,7 +41,15 @@ func (r *Refused) Error() string {
 		if len(codes) == 0 {
 			codes = r.Decision.Reasons
 		}
-		return fmt.Sprintf("%s was refused: %s", r.Decision.ToolName, strings.Join(codes, ", "))
+		text := fmt.Sprintf("%s was refused: %s", r.Decision.ToolName, strings.Join(codes, ", "))
+		if len(r.Decision.ValidationErrors) == 0 {
+			return text
+		}
+		var wrong []string // with the proposal itself
+		for _, e := range r.Decision.ValidationErrors {
+			wrong = append(wrong, e.Path+": "+e.Message)
+		}
+		return text + " (" + strings.Join(wrong, "; ") + ")"
 	}
 	text := fmt.Sprintf("%s was not approved: %s", a.ToolName, a.Status)
 	if d := a.Denial; d != nil {

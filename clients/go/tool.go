@@ -310,7 +310,7 @@ func (l *life) propose(ctx context.Context) (constraints json.RawMessage, opened
 		case errors.As(err, &p):
 			why = p.Code
 		case ctx.Err() != nil:
-			return nil, nil, err // it may go on
+			return nil, nil, fmt.Errorf("check %s: %w", l.tool, context.Cause(ctx)) // it may go on
 		}
 		return nil, nil, l.overBecause(why, fmt.Errorf("check %s: %w", l.tool, err))
 	}
@@ -333,10 +333,13 @@ func (l *life) approved(ctx context.Context, known *Approval, proposed json.RawM
 	}
 	a, err := l.c.Wait(ctx, l.approval)
 	if err != nil {
-		if l.cancels && ctx.Err() != nil && l.c.takeBack(ctx, l.approval) == nil {
-			return nil, l.overBecause("cancelled", err)
+		if ctx.Err() == nil {
+			return nil, err
 		}
-		return nil, err
+		if l.cancels && l.c.takeBack(ctx, l.approval) == nil {
+			return nil, l.overBecause("cancelled", fmt.Errorf("%s was taken back: %w", l.approval, err))
+		}
+		return nil, fmt.Errorf("the wait for %s was ended, and it goes on waiting: %w", l.approval, err)
 	}
 	if a.Status != Approved {
 		return nil, l.overBecause(string(a.Status), &Refused{Decision: Decision{ToolName: l.tool}, Approval: &a})

@@ -121,6 +121,7 @@ func TestToolRunsWhatIsPermitted(t *testing.T) {
 		"the token is too old once": {[]step{answer(202, waiting), streams(wanted), problemStep(401, "token_expired"), streams(wanted), answer(200, redeemed), answer(200, `{}`)}, []int{1}, isNil},
 		"the token is too old":      {[]step{answer(202, waiting), streams(wanted), problemStep(401, "token_expired"), streams(wanted), problemStep(401, "token_expired")}, nil, isOther},
 		"a kill switch":             {[]step{answer(202, waiting), streams(wanted), problemStep(423, "kill_switch")}, nil, isOther},
+		"a proposal that is wrong":  {[]step{answer(200, `{"tool_name":"t","hard_blockers":["schema_validation_failed"],"validation_errors":[{"path":"$.risk_domain","message":"The field is required."}]}`)}, nil, isRefused("t was refused: schema_validation_failed ($.risk_domain: The field is required.)")},
 		"no answer that it knows":   {[]step{answer(200, `{}`)}, nil, isRefused(" was refused: ")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +163,8 @@ func TestToolLeavesWhatWaits(t *testing.T) {
 			silent(w, r, body)
 		}, answer(200, pending))
 		tool.CancelWhenDone = cancels
-		if _, err := tool.Call(ctx, numbered{1}); !errors.Is(err, context.Canceled) || len(tool.ran) != 0 {
+		says := map[bool]string{false: "goes on waiting", true: "was taken back"}[cancels]
+		if _, err := tool.Call(ctx, numbered{1}); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "apr_1") || !strings.Contains(err.Error(), says) || len(tool.ran) != 0 {
 			t.Errorf("ran %v, error %v", tool.ran, err)
 		}
 		left, err := tool.Client.Unfinished()

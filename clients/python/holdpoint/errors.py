@@ -84,7 +84,8 @@ class Refused(HoldpointError):
         self.tool = tool
         self.decision = decision
         codes = (decision.hard_blockers or decision.reasons) if decision else []
-        super().__init__(text or f"{tool} was refused: {', '.join(codes)}")
+        wrong = decision.invalid if decision else []
+        super().__init__(text or f"{tool} was refused: {', '.join(codes)}" + (f" ({'; '.join(wrong)})" if wrong else ""))
 
 
 class NotApproved(Refused):

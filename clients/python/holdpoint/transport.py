@@ -97,16 +97,27 @@ class Answer:
         self._connection.close()
 
 
+# Neither says what there is instead: that may be the other one, or hold a secret.
+NO_URL = "the URL (HOLDPOINT_URL) is no address of a server: it is like http://127.0.0.1:8080 or https://holdpoint.example.com"
+NO_KEY = "the key (HOLDPOINT_API_KEY) is no API key: it has a blank, a line break or another character that no key has"
+
+
 class Transport:
     """Where the server is, and the key. It follows no redirect and uses no proxy."""
 
     def __init__(self, url: str, key: str, context: Optional[ssl.SSLContext]) -> None:
-        parts = urllib.parse.urlsplit(url)
+        try:
+            parts = urllib.parse.urlsplit(url.strip())
+            port = parts.port
+        except ValueError:  # a port that is none
+            raise ValueError(NO_URL) from None
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError("the URL of the server is like https://holdpoint.example.com")
-        if any(c in key for c in "\r\n"):
-            raise ValueError("the key is no API key")
-        self._tls, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
+            raise ValueError(NO_URL)
+        key = key.strip()  # a file's last line ends
+        if any(not "!" <= c <= "~" for c in key):
+            raise ValueError(NO_KEY)
+        self._tls, self._host, self._port = parts.scheme == "https", parts.hostname, port
+        self._address = parts.scheme + "://" + parts.netloc.rpartition("@")[2]
         self._base = parts.path.rstrip("/")
         self._key = key
         self._context = context or (ssl.create_default_context() if self._tls else None)
@@ -144,7 +155,8 @@ class Transport:
             if stop and sock:
                 stop._leave(sock)
             connection.close()
-            raise Unreachable(f"the server cannot be reached: {e or type(e).__name__}") from None
+            why = getattr(e, "strerror", None) or str(e) or type(e).__name__
+            raise Unreachable(f"the server at {self._address} cannot be reached: {why}") from None
 
     def ask(self, method: str, path: str, **how: Any) -> "tuple[int, Dict[str, str], Any]":
         """Send a request and read its JSON. Raises Unreachable and Problem; 304 has no body."""

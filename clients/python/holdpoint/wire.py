@@ -151,6 +151,12 @@ class Decision:
         """The very call waited already: approval is that one."""
 
     @property
+    def invalid(self) -> List[str]:
+        """What is wrong with the proposal itself, such as "$.tool_category: The field is required."; [] for nothing."""
+        errors = [e for e in _list(self.raw.get("validation_errors")) if isinstance(e, dict)]
+        return [f"{e.get('path', '')}: {e.get('message', '')}" for e in errors]
+
+    @property
     def accepted(self) -> bool:
         """Whether the call may run at once.
 

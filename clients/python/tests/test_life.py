@@ -233,6 +233,24 @@ class Life(GuardedCalls):
             with self.assertRaisesRegex(holdpoint.HoldpointError, "^HOLDPOINT_URL is not set .*dev.json, as url"):
                 holdpoint.Client()
 
+    def test_what_is_wrong_with_a_proposal_is_told(self):
+        decision = holdpoint.Decision({"hard_blockers": ["schema_validation_failed"], "validation_errors": [
+            {"path": "$.tool_category", "message": "The field is required."}, {"path": "$.risk_domain", "message": "It has to be one of a, b."}]})
+        self.assertEqual(str(holdpoint.Refused("pay", decision)),
+                         "pay was refused: schema_validation_failed ($.tool_category: The field is required.; $.risk_domain: It has to be one of a, b.)")
+
+    def test_a_wrong_address_or_key(self):
+        for url in "127.0.0.1:8080", "localhost:8080", "http:/127.0.0.1:8080", "htp://127.0.0.1", "http://127.0.0.1:8o8o", "hp_secret", "https://h/?key=hp_secret":
+            with self.subTest(url), self.assertRaisesRegex(ValueError, "HOLDPOINT_URL.*like http://127.0.0.1:8080") as raised:
+                holdpoint.Client(url, "hp_x")
+            self.assertNotIn("hp_secret", str(raised.exception))
+        for key in "hp_se\ncret", "hp se", "hp_ü":
+            with self.subTest(key), self.assertRaisesRegex(ValueError, "HOLDPOINT_API_KEY.*no API key") as raised:
+                holdpoint.Client("http://127.0.0.1:1", key)
+            self.assertNotIn(key, str(raised.exception))
+        with self.assertRaisesRegex(holdpoint.Unreachable, "the server at http://127.0.0.1:1 cannot be reached: Connection refused"):
+            holdpoint.Client(" http://u:p@127.0.0.1:1/x/ ", "hp_x\n").get("apr_1")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -74,7 +74,8 @@ export class Refused extends HoldpointError {
     decision;
     constructor(tool, decision, text = "") {
         const codes = decision ? (decision.hardBlockers.length ? decision.hardBlockers : decision.reasons) : [];
-        super(text || `${tool} was refused: ${codes.join(", ")}`);
+        const wrong = decision?.invalid ?? [];
+        super(text || `${tool} was refused: ${codes.join(", ")}${wrong.length ? ` (${wrong.join("; ")})` : ""}`);
         this.tool = tool;
         this.decision = decision;
     }

@@ -88,6 +88,8 @@ export declare class Decision {
     #private;
     readonly hardBlockers: string[];
     readonly reasons: string[];
+    /** What is wrong with the proposal itself, such as "$.tool_category: The field is required."; [] for nothing. */
+    readonly invalid: string[];
     /** What an accepted call has to keep to; {} for nothing. */
     readonly constraints: Json;
     readonly approval: Approval | undefined;

@@ -125,6 +125,8 @@ export class Approval {
 export class Decision {
     hardBlockers;
     reasons;
+    /** What is wrong with the proposal itself, such as "$.tool_category: The field is required."; [] for nothing. */
+    invalid;
     /** What an accepted call has to keep to; {} for nothing. */
     constraints;
     approval;
@@ -141,6 +143,7 @@ export class Decision {
         this.#raw = raw;
         this.hardBlockers = list(raw["hard_blockers"]).map(String);
         this.reasons = list(raw["reasons"]).map(String);
+        this.invalid = list(raw["validation_errors"]).filter(isObject).map((error) => `${error["path"]}: ${error["message"]}`);
         this.constraints = json(raw["constraints"]);
         this.approval = isObject(raw["approval"]) ? new Approval(raw["approval"]) : undefined;
         this.joined = raw["joined"] === true;

@@ -88,7 +88,8 @@ export class Refused extends HoldpointError {
     text = "",
   ) {
     const codes = decision ? (decision.hardBlockers.length ? decision.hardBlockers : decision.reasons) : [];
-    super(text || `${tool} was refused: ${codes.join(", ")}`);
+    const wrong = decision?.invalid ?? [];
+    super(text || `${tool} was refused: ${codes.join(", ")}${wrong.length ? ` (${wrong.join("; ")})` : ""}`);
   }
 }
 

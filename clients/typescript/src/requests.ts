@@ -11,6 +11,9 @@ const ANSWER_WITHIN = 15_000;
 const SILENCE = 40_000; // a stream says something every 15 seconds
 const MAX_ANSWER = 8 << 20;
 const LONGEST_PAUSE = 5_000;
+// Neither says what there is instead: that may be the other one, or hold a secret.
+const NO_URL = "the URL (HOLDPOINT_URL) is no address of a server: it is like http://127.0.0.1:8080 or https://holdpoint.example.com";
+const NO_KEY = "the key (HOLDPOINT_API_KEY) is no API key: it has a blank, a line break or another character that no key has";
 
 export interface Options {
   /** Where the server is; HOLDPOINT_URL of the environment when left out. */
@@ -46,10 +49,11 @@ export class Requests {
   readonly #firstPause: number;
 
   constructor(options: Options) {
-    const url = options.url ?? ofEnvironment("HOLDPOINT_URL", "url");
-    if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(url)) throw new TypeError("the URL of the server is like https://holdpoint.example.com");
+    const url = (options.url ?? ofEnvironment("HOLDPOINT_URL", "url")).trim();
+    if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(url) || !isAddress(url)) throw new TypeError(NO_URL);
     this.#url = url.replace(/\/+$/, "");
-    this.#key = options.key ?? ofEnvironment("HOLDPOINT_API_KEY", "agent_key");
+    this.#key = (options.key ?? ofEnvironment("HOLDPOINT_API_KEY", "agent_key")).trim(); // a file's last line ends
+    if (/[^!-~]/.test(this.#key)) throw new TypeError(NO_KEY);
     this.#fetch = options.fetch ?? fetch;
     this.#firstPause = options.firstPause ?? 200;
   }
@@ -263,8 +267,17 @@ export class Requests {
     try {
       return await this.#fetch(this.#url + path, { method, headers: sent, redirect: "manual", ...(body === undefined ? {} : { body }), ...(signal ? { signal } : {}) });
     } catch (error) {
-      throw unreachable(error);
+      throw unreachable(error, this.#url);
     }
+  }
+}
+
+function isAddress(url: string): boolean {
+  try {
+    new URL(url);
+    return true;
+  } catch { // such as a port that is none
+    return false;
   }
 }
 
@@ -292,10 +305,10 @@ async function bodyOf(answer: Response): Promise<string> {
 }
 
 /** Without what fetch wraps around the cause, which says nothing new. */
-function unreachable(error: unknown): Unreachable {
+function unreachable(error: unknown, url?: string): Unreachable {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = (cause as { code?: unknown } | null)?.code;
-  return new Unreachable(`the server cannot be reached: ${typeof code === "string" ? code : cause instanceof Error ? cause.message : "no answer"}`);
+  return new Unreachable(`the server${url ? ` at ${new URL(url).origin}` : ""} cannot be reached: ${typeof code === "string" ? code : cause instanceof Error ? cause.message : "no answer"}`);
 }
 
 /** Ends a request when its caller does, or after a silence of so many milliseconds. */

@@ -176,6 +176,8 @@ export class Approval {
 export class Decision {
   readonly hardBlockers: string[];
   readonly reasons: string[];
+  /** What is wrong with the proposal itself, such as "$.tool_category: The field is required."; [] for nothing. */
+  readonly invalid: string[];
   /** What an accepted call has to keep to; {} for nothing. */
   readonly constraints: Json;
   readonly approval: Approval | undefined;
@@ -194,6 +196,7 @@ export class Decision {
     this.#raw = raw;
     this.hardBlockers = list(raw["hard_blockers"]).map(String);
     this.reasons = list(raw["reasons"]).map(String);
+    this.invalid = list(raw["validation_errors"]).filter(isObject).map((error) => `${error["path"]}: ${error["message"]}`);
     this.constraints = json(raw["constraints"]);
     this.approval = isObject(raw["approval"]) ? new Approval(raw["approval"]) : undefined;
     this.joined = raw["joined"] === true;

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { inspect } from "node:util";
 import test from "node:test";
 import * as holdpoint from "../dist/index.js";
@@ -476,4 +478,23 @@ test("without a key", () => {
     if (url !== undefined) process.env.HOLDPOINT_URL = url;
     if (key !== undefined) process.env.HOLDPOINT_API_KEY = key;
   }
+});
+
+test("what is wrong with a proposal is told", async (t) => {
+  const server = await serve(t, says(200, { tool_name: "pay", hard_blockers: ["schema_validation_failed"], validation_errors: [{ path: "$.tool_category", message: "The field is required." }] }));
+  await assert.rejects(tool(client(server)).pay({ amount: 1 }), { name: "Refused", message: "pay was refused: schema_validation_failed ($.tool_category: The field is required.)" });
+});
+
+test("a wrong address or key", async () => {
+  for (const url of ["127.0.0.1:8080", "localhost:8080", "http:/127.0.0.1:8080", "htp://127.0.0.1", "http://127.0.0.1:8o8o", "hp_secret", "https://h/?key=hp_secret"]) {
+    assert.throws(() => new holdpoint.Client({ url, key: "hp_x" }), (error) => /HOLDPOINT_URL.*like http:..127.0.0.1:8080/.test(error.message) && !error.message.includes("hp_secret"), url);
+  }
+  for (const key of ["hp_se\ncret", "hp se", "hp_ü"]) {
+    assert.throws(() => new holdpoint.Client({ url: "http://127.0.0.1:1", key }), (error) => /HOLDPOINT_API_KEY.*no API key/.test(error.message) && !error.message.includes(key), key);
+  }
+  const away = createServer().listen(0, "127.0.0.1");
+  await once(away, "listening");
+  const url = `http://127.0.0.1:${away.address().port}`;
+  await new Promise((resolve) => away.close(resolve));
+  await assert.rejects(new holdpoint.Client({ url: ` ${url}/x/ `, key: "hp_x\n" }).get("apr_1"), { message: `the server at ${url} cannot be reached: ECONNREFUSED` });
 });
