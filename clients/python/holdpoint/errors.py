@@ -112,7 +112,12 @@ class Stopped(HoldpointError):
 
     def __init__(self, approval_id: str, why: str) -> None:
         self.approval_id = approval_id
-        super().__init__(f"{why} while {approval_id or 'the server'} was waited for; it goes on waiting")
+        self._ended = f"{why} while {approval_id or 'the server'} was waited for; "
+        super().__init__(self._ended + "it goes on waiting")
+
+    def taken_back(self) -> None:
+        """Say that the approval was taken back, because it was to be (cancel_when_stopped)."""
+        self.args = (self._ended + "it was taken back",)
 
 
 class ConstraintsNotKept(HoldpointError):

@@ -309,7 +309,8 @@ class Life:
                 approval = yield lambda: self._requests.wait(run.approval_id, timeout=run.tool.timeout, stop=run.stop)
             except BaseException as error:
                 if isinstance(error, Stopped) or not isinstance(error, (HoldpointError, GeneratorExit)):
-                    yield from self._abandon(run)
+                    if (yield from self._abandon(run)) and isinstance(error, Stopped):
+                        error.taken_back()
                 raise
         assert approval is not None
         if approval.status != "approved":
@@ -318,14 +319,16 @@ class Life:
             raise NotApproved(approval)
         return approval
 
-    def _abandon(self, run: Run) -> Steps[None]:
-        """Nobody waits any more: the approval goes on waiting, unless it was asked to be taken back."""
-        if run.tool.cancel_when_stopped:
-            try:
-                yield lambda: take_back(self._requests, run.approval_id)
-                yield lambda: self._write(run, "over", why="cancelled")
-            except HoldpointError:
-                pass  # why the wait ended is told; the call stays unfinished
+    def _abandon(self, run: Run) -> Steps[bool]:
+        """Nobody waits any more: the approval goes on waiting, unless it was asked to be taken back. Says whether it was."""
+        if not run.tool.cancel_when_stopped:
+            return False
+        try:
+            yield lambda: take_back(self._requests, run.approval_id)
+            yield lambda: self._write(run, "over", why="cancelled")
+        except HoldpointError:
+            return False  # why the wait ended is told; the call stays unfinished
+        return True
 
     def _redeem(self, run: Run, approval: Approval) -> Steps[Optional[Redemption]]:
         run.arguments = approval.edited_arguments if approval.is_edited else run.call.arguments

@@ -159,7 +159,7 @@ class Life(GuardedCalls):
             self.tool(self.client(server), timeout=0.3)(1)
         self.assertEqual(len(server.seen), 2)
         server = self.server(says(202, WAITING), streams(message(PENDING), then=never), says(200, PENDING))
-        with self.assertRaises(holdpoint.Stopped):
+        with self.assertRaisesRegex(holdpoint.Stopped, "^the time was over while apr_1 was waited for; it was taken back$"):
             self.tool(self.client(server), timeout=0.3, cancel_when_stopped=True)(1)
         self.assertEqual(server.lines()[2], "POST /v1/approvals/apr_1/cancel")
         stop = holdpoint.Stop()

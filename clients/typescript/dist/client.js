@@ -258,8 +258,8 @@ export class Client extends Requests {
                 approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs });
             }
             catch (error) {
-                if (error instanceof Stopped && run.made.options.cancelWhenStopped)
-                    await this.#abandon(run);
+                if (error instanceof Stopped && run.made.options.cancelWhenStopped && (await this.#abandon(run)))
+                    throw new Stopped(run.approvalId, { cause: error.cause }, true);
                 throw error;
             }
         }
@@ -269,15 +269,17 @@ export class Client extends Requests {
         }
         return approval;
     }
-    /** Nobody waits any more, and the approval is to be taken back. */
+    /** Nobody waits any more, and the approval is to be taken back. Says whether it was. */
     async #abandon(run) {
         try {
             await this.#takeBack(run.approvalId);
             this.#write(run, "over", { why: "cancelled" });
+            return true;
         }
         catch (error) {
             if (!(error instanceof HoldpointError))
                 throw error; // why the wait ended is told; the call stays unfinished
+            return false;
         }
     }
     async #redeem(run, approval, proposed) {

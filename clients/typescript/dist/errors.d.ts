@@ -57,7 +57,7 @@ export declare class NotApproved extends Refused {
  */
 export declare class Stopped extends HoldpointError {
     readonly approvalId: string;
-    constructor(approvalId: string, options?: ErrorOptions);
+    constructor(approvalId: string, options?: ErrorOptions, takenBack?: boolean);
 }
 /** The call may run under constraints only, and the tool does not take them. It has not run. */
 export declare class ConstraintsNotKept extends HoldpointError {

@@ -100,8 +100,8 @@ export class NotApproved extends Refused {
  */
 export class Stopped extends HoldpointError {
     approvalId;
-    constructor(approvalId, options) {
-        super(`the wait for ${approvalId || "the server"} was stopped; it goes on waiting`, options);
+    constructor(approvalId, options, takenBack = false) {
+        super(`the wait for ${approvalId || "the server"} was stopped; it ${takenBack ? "was taken back" : "goes on waiting"}`, options);
         this.approvalId = approvalId;
     }
 }

@@ -112,8 +112,9 @@ export class Stopped extends HoldpointError {
   constructor(
     readonly approvalId: string,
     options?: ErrorOptions,
+    takenBack = false,
   ) {
-    super(`the wait for ${approvalId || "the server"} was stopped; it goes on waiting`, options);
+    super(`the wait for ${approvalId || "the server"} was stopped; it ${takenBack ? "was taken back" : "goes on waiting"}`, options);
   }
 }
 
