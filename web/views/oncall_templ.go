@@ -145,7 +145,7 @@ func OnCallPage(v OnCall) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<label><span>Schedule</span> <input class=\"mono\" name=\"schedule\" list=\"schedules\" value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<label><span>Schedule <span class=\"meta\">such as payments, for the role <code>on-call/payments</code></span></span> <input class=\"mono\" name=\"schedule\" list=\"schedules\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
