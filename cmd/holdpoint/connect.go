@@ -239,16 +239,25 @@ func (k *connectFlags) connect(files hostFiles, managed bool, more ...string) er
 	return nil
 }
 
+// lastingProgram is where this program is, for settings that have it run later.
+func lastingProgram() (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w; name it with --program", err)
+	}
+	if strings.Contains(program, "go-build") {
+		return "", errors.New("“go run” removes the program when it ends: build one (go build -o ~/bin/holdpoint ./cmd/holdpoint), and run that or name it with --program")
+	}
+	return program, nil
+}
+
 // command is what the hook runs.
 func (k *connectFlags) command(host *hook.Host, more []string) ([]string, error) {
 	program := k.Program
 	if program == "" {
 		var err error
-		if program, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("find this program: %w; name it with --program", err)
-		}
-		if strings.Contains(program, "go-build") {
-			return nil, errors.New("“go run” removes the program when it ends: build one (go build -o ~/bin/holdpoint ./cmd/holdpoint), and run that or name it with --program")
+		if program, err = lastingProgram(); err != nil {
+			return nil, err
 		}
 	}
 	words := []string{program, "hook", host.Name}

@@ -64,8 +64,8 @@ func (m *connectMCP) command() ([]string, error) {
 	program := m.Program
 	if program == "" {
 		var err error
-		if program, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("find this program: %w; name it with --program", err)
+		if program, err = lastingProgram(); err != nil {
+			return nil, err
 		}
 	}
 	words := []string{program, "mcp-proxy"}

@@ -60,3 +60,13 @@ func TestTypicalMistakes(t *testing.T) {
 		t.Errorf("a directory: %v", err)
 	}
 }
+
+// TestSettingsNameALastingProgram: the program of “go run”, as that of a test, is gone when it ends, so no host's settings name it.
+func TestSettingsNameALastingProgram(t *testing.T) {
+	if _, err := (&connectMCP{Data: "x"}).command(); err == nil || !strings.Contains(err.Error(), "go build -o") {
+		t.Errorf("connect mcp: %v", err)
+	}
+	if words, err := (&connectMCP{Data: "/x", Program: "/bin/holdpoint"}).command(); err != nil || strings.Join(words, " ") != "/bin/holdpoint mcp-proxy --data /x" {
+		t.Errorf("connect mcp with a program of one's own: %q, %v", words, err)
+	}
+}
