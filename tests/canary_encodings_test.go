@@ -76,7 +76,7 @@ var lawful = map[string][]string{
 func (c *canaries) search(t *testing.T, d *dev, lawful map[string][]string) {
 	t.Helper()
 	tables, sung := 0, map[string]bool{}
-	for _, database := range []string{"holdpoint", "temporal", "temporal_visibility"} {
+	for _, database := range []string{"holdpoint", "temporal"} {
 		for table, data := range dump(t, d.OwnerURL, database) {
 			tables++
 			for what, h := range c.hunts {

@@ -277,7 +277,7 @@ func (c *cluster) startTemporal() {
 	}
 	server, err := devserver.Start(context.Background(), devserver.Config{
 		PostgresURL: c.temporalURL, Database: "temporal",
-		VisibilityDatabase: "temporal_visibility", Namespace: temporalNamespace, Logger: slog.New(slog.DiscardHandler), FrontendPort: port,
+		Namespace: temporalNamespace, Logger: slog.New(slog.DiscardHandler), FrontendPort: port,
 	})
 	if err != nil {
 		c.t.Fatal(err)

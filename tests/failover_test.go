@@ -209,7 +209,7 @@ func TestTemporalLost(t *testing.T) {
 		waits[i] = agent.hold("pay", map[string]any{"n": i})
 	}
 	c.temporal.Stop()
-	c.superuser("postgres", "DROP DATABASE temporal WITH (FORCE)", "DROP DATABASE temporal_visibility WITH (FORCE)")
+	c.superuser("postgres", "DROP DATABASE temporal WITH (FORCE)")
 	reviewer.approve(waits[0])
 	late := agent.hold("soon_pay", nil)
 

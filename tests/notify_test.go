@@ -228,7 +228,7 @@ func TestNotifications(t *testing.T) {
 	}
 	for _, what := range []string{argument, secret, rotated, "path-canary-99"} {
 		forms := disguises(what)
-		for _, database := range []string{"holdpoint", "temporal", "temporal_visibility"} {
+		for _, database := range []string{"holdpoint", "temporal"} {
 			for table, rows := range dump(t, d.OwnerURL, database) {
 				if found := find(forms, rows); found != nil {
 					t.Errorf("%.12s… is in %s of %s", what, table, database)

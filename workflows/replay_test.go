@@ -133,7 +133,7 @@ func histories() map[string]*recorded {
 func recorder(ctx context.Context, t *testing.T) client.Client {
 	t.Helper()
 	pgtest.Database(t)
-	server, err := devserver.Start(ctx, devserver.Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: "record", VisibilityDatabase: "record_visibility", Namespace: "holdpoint"})
+	server, err := devserver.Start(ctx, devserver.Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: "record", Namespace: "holdpoint"})
 	if err != nil {
 		t.Fatal(err)
 	}

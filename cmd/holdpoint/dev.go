@@ -168,7 +168,7 @@ func (m *machine) databases(ctx context.Context) (*devserver.Server, error) {
 	}()
 	temporal, err := devserver.Start(ctx, devserver.Config{
 		PostgresURL: m.postgres.URL(temporalRole, m.state.TemporalPassword, "temporal"),
-		Database:    "temporal", VisibilityDatabase: "temporal_visibility", Namespace: "holdpoint", Logger: m.log, Ending: ctx.Done(), FrontendPort: m.state.TemporalPort,
+		Database:    "temporal", Namespace: "holdpoint", Logger: m.log, Ending: ctx.Done(), FrontendPort: m.state.TemporalPort,
 	})
 	migration := <-migrated
 	if err == nil && migration != nil {

@@ -308,7 +308,7 @@ func (m *machine) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, database := range []struct{ name, owner string }{{"holdpoint", ownerRole}, {"temporal", temporalRole}, {"temporal_visibility", temporalRole}} {
+	for _, database := range []struct{ name, owner string }{{"holdpoint", ownerRole}, {"temporal", temporalRole}} {
 		found, err := exists(`SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, database.name)
 		if err != nil {
 			return err
@@ -322,6 +322,10 @@ func (m *machine) prepare(ctx context.Context) error {
 		if err := do(`REVOKE CONNECT, TEMPORARY ON DATABASE %s FROM PUBLIC`, database.name); err != nil {
 			return err
 		}
+	}
+	// Before 0.1.0 the server kept a list of workflows, which nobody read.
+	if err := do(`DROP DATABASE IF EXISTS %s WITH (FORCE)`, "temporal_visibility"); err != nil {
+		return err
 	}
 	if err := do(`GRANT CONNECT ON DATABASE holdpoint TO %s, %s, %s`, runtimeRole, peopleRole, "holdpoint_reader"); err != nil {
 		return err

@@ -15,31 +15,22 @@ import (
 	"holdpoint/internal/postgres/pgtest"
 )
 
-// databases makes two of them.
-func databases(t *testing.T) (main, visibility *pgx.ConnConfig) {
+// database makes one.
+func database(t *testing.T) *pgx.ConnConfig {
 	t.Helper()
-	main, err := pgx.ParseConfig(pgtest.Database(t))
+	made, err := pgx.ParseConfig(pgtest.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	visibility, err = pgx.ParseConfig(pgtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return main, visibility
+	return made
 }
 
 // TestPortTakenDuringStart takes a port away between choosing and using it, upon which the server would have the process exit.
 func TestPortTakenDuringStart(t *testing.T) {
-	main, visibility := databases(t)
-	stores := []store{
-		{database: main.Database, schema: mainSchema, version: mainVersion, conns: mainConns},
-		{database: visibility.Database, schema: visibilitySchema, version: visibilityVersion, conns: visibilityConns},
-	}
-	for _, store := range stores {
-		if err := store.prepare(t.Context(), main, newLogger(slog.New(slog.DiscardHandler), nil)); err != nil {
-			t.Fatal(err)
-		}
+	postgres := database(t)
+	state := store{database: postgres.Database, schema: mainSchema, version: mainVersion, conns: conns}
+	if err := state.prepare(t.Context(), postgres, newLogger(slog.New(slog.DiscardHandler), nil)); err != nil {
+		t.Fatal(err)
 	}
 	for _, service := range []primitives.ServiceName{primitives.FrontendService, primitives.WorkerService} {
 		t.Run(string(service), func(t *testing.T) {
@@ -53,7 +44,7 @@ func TestPortTakenDuringStart(t *testing.T) {
 			}
 			defer thief.Close()
 			s := &Server{log: newLogger(slog.New(slog.DiscardHandler), nil), done: make(chan struct{})}
-			err = s.run(t.Context(), configure(main, stores, ports), ports)
+			err = s.run(t.Context(), configure(postgres, state, ports), ports)
 			if err == nil || !strings.Contains(err.Error(), "address already in use") {
 				t.Errorf("got %v, want the reason", err)
 			}
@@ -63,8 +54,7 @@ func TestPortTakenDuringStart(t *testing.T) {
 
 // TestPortTakenAtEachAttempt takes one port of each attempt to start but the last, and then of that one too.
 func TestPortTakenAtEachAttempt(t *testing.T) {
-	main, visibility := databases(t)
-	cfg := Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: main.Database, VisibilityDatabase: visibility.Database, Namespace: "holdpoint"}
+	cfg := Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: database(t).Database, Namespace: "holdpoint"}
 	for thefts, want := range map[int]string{maxAttempts - 1: "", maxAttempts: "address already in use"} {
 		stolen := 0
 		s, err := start(t.Context(), cfg, func(preferred int) (ports, error) {

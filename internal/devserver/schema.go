@@ -14,12 +14,10 @@ import (
 	"go.temporal.io/server/tools/sql"
 )
 
-// Names and versions of the schemas that come with the server.
+// The name and version of the schema that comes with the server.
 const (
-	mainSchema        = "postgresql/v12/temporal"
-	mainVersion       = v12.Version
-	visibilitySchema  = "postgresql/v12/visibility"
-	visibilityVersion = v12.VisibilityVersion
+	mainSchema  = "postgresql/v12/temporal"
+	mainVersion = v12.Version
 )
 
 // SQLSTATE codes.
@@ -31,7 +29,7 @@ const (
 	featureNotSupported = "0A000"
 )
 
-// store is one of the server's two databases.
+// store is the server's database.
 type store struct {
 	database        string
 	schema, version string

@@ -46,9 +46,8 @@ const (
 	// stopTimeout is what Stop waits at most. A server with a healthy Postgres needs one second.
 	stopTimeout = 3 * time.Second
 
-	// Each of the four services has a pool of its own for each database, so that these come to 56 connections at most.
-	mainConns       = 10
-	visibilityConns = 4
+	// Each of the four services has a pool of its own, so that these come to 40 connections at most.
+	conns = 10
 
 	loopback    = "127.0.0.1"
 	clusterName = "active"
@@ -56,11 +55,11 @@ const (
 
 // Config says where the server keeps its state and what it serves.
 type Config struct {
-	// PostgresURL leads to the Postgres and names the role that owns, or may create, the two databases below. Its own database
+	// PostgresURL leads to the Postgres and names the role that owns, or may create, the database below. Its own database
 	// part does not matter.
 	PostgresURL string
-	// Database and VisibilityDatabase are created when they are missing. They belong to the server alone.
-	Database, VisibilityDatabase string
+	// Database is created when it is missing. It belongs to the server alone.
+	Database string
 	// Namespace exists when Start returns.
 	Namespace string
 	// Logger receives the server's warnings and errors. Nil: nothing is logged.
@@ -81,8 +80,8 @@ type Server struct {
 	done    chan struct{}
 }
 
-// Start brings up the databases (made or updated as needed), the server and the namespace, and returns when the frontend
-// answers: a fraction of a second with existing databases, about one with new ones. ctx bounds the start only, not the server's
+// Start brings up the database (made or updated as needed), the server and the namespace, and returns when the frontend
+// answers: a fraction of a second with an existing database, about one with a new one. ctx bounds the start only, not the server's
 // life. A start that was interrupted at any point can be repeated.
 func Start(ctx context.Context, cfg Config) (*Server, error) { return start(ctx, cfg, choosePorts) }
 
@@ -94,22 +93,17 @@ func start(ctx context.Context, cfg Config, choose func(preferred int) (ports, e
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Namespace == "" || cfg.Database == "" || cfg.VisibilityDatabase == "" || cfg.Database == cfg.VisibilityDatabase {
-		return nil, errors.New("start temporal: a namespace and two different databases are needed")
+	if cfg.Namespace == "" || cfg.Database == "" {
+		return nil, errors.New("start temporal: a namespace and a database are needed")
 	}
 	postgres, err := pgx.ParseConfig(cfg.PostgresURL)
 	if err != nil {
 		return nil, fmt.Errorf("start temporal: parse postgres url: %w", err)
 	}
 
-	stores := []store{
-		{database: cfg.Database, schema: mainSchema, version: mainVersion, conns: mainConns},
-		{database: cfg.VisibilityDatabase, schema: visibilitySchema, version: visibilityVersion, conns: visibilityConns},
-	}
-	for _, store := range stores {
-		if err := store.prepare(ctx, postgres, newLogger(cfg.Logger, cfg.Ending)); err != nil {
-			return nil, fmt.Errorf("start temporal: %w", err)
-		}
+	state := store{database: cfg.Database, schema: mainSchema, version: mainVersion, conns: conns}
+	if err := state.prepare(ctx, postgres, newLogger(cfg.Logger, cfg.Ending)); err != nil {
+		return nil, fmt.Errorf("start temporal: %w", err)
 	}
 	for attempt := 1; ; attempt++ {
 		ports, err := choose(cfg.FrontendPort)
@@ -117,7 +111,7 @@ func start(ctx context.Context, cfg Config, choose func(preferred int) (ports, e
 			return nil, fmt.Errorf("start temporal: %w", err)
 		}
 		s := &Server{address: ports.address(primitives.FrontendService), log: newLogger(cfg.Logger, cfg.Ending), done: make(chan struct{})}
-		err = s.run(ctx, configure(postgres, stores, ports), ports)
+		err = s.run(ctx, configure(postgres, state, ports), ports)
 		if err == nil {
 			if err = s.register(ctx, cfg.Namespace); err != nil {
 				s.Stop()
@@ -197,6 +191,7 @@ func newServer(cfg *config.Config, ports ports, log *logger) (*temporal.ServerFx
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(hosts),
 		temporal.WithDynamicConfigClient(dynamicSettings()),
+		temporal.WithCustomVisibilityStoreFactory(unlisted{}),
 		temporal.WithLogger(log),
 		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
@@ -224,17 +219,20 @@ func dynamicSettings() dynamicconfig.Client {
 }
 
 // configure is the server's configuration: no metrics, no profiling, no archival, everything on the loopback interface.
-func configure(postgres *pgx.ConnConfig, stores []store, ports ports) *config.Config {
+func configure(postgres *pgx.ConnConfig, state store, ports ports) *config.Config {
 	disabled := "disabled"
 	cfg := &config.Config{
 		// Nothing is joined. The server gives its services twice that time to start, and 15 s at least, which a machine
 		// that is busy with other things can be too slow for.
 		Global: config.Global{Membership: config.Membership{BroadcastAddress: loopback, MaxJoinDuration: startTimeout / 2}},
 		Persistence: config.Persistence{
-			DefaultStore:     stores[0].database,
-			VisibilityStore:  stores[1].database,
+			DefaultStore:     state.database,
+			VisibilityStore:  unlistedName,
 			NumHistoryShards: shards,
-			DataStores:       map[string]config.DataStore{},
+			DataStores: map[string]config.DataStore{
+				state.database: {SQL: state.sql(postgres)},
+				unlistedName:   {CustomDataStoreConfig: &config.CustomDatastoreConfig{Name: unlistedName, IndexName: unlistedName}},
+			},
 		},
 		ClusterMetadata: &cluster.Config{
 			FailoverVersionIncrement: 10,
@@ -257,9 +255,6 @@ func configure(postgres *pgx.ConnConfig, stores []store, ports ports) *config.Co
 			Visibility: config.VisibilityArchivalNamespaceDefaults{State: disabled},
 		}},
 		PublicClient: config.PublicClient{HostPort: ports.address(primitives.FrontendService)},
-	}
-	for _, store := range stores {
-		cfg.Persistence.DataStores[store.database] = config.DataStore{SQL: store.sql(postgres)}
 	}
 	for service, port := range ports {
 		cfg.Services[string(service)] = config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: loopback}}
