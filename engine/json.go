@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 )
@@ -66,8 +67,7 @@ func (e *Event) AppendJSON(dst []byte) ([]byte, error) {
 		}
 		dst = append(dst, ']')
 	}
-	// A payload is compacted and checked, as by encoding/json.
-	if dst, err = appendEncoded(append(dst, `,"safe_payload":`...), e.SafePayload); err != nil {
+	if dst, err = appendRaw(append(dst, `,"safe_payload":`...), e.SafePayload); err != nil {
 		return nil, err
 	}
 	dst = appendGiven(dst, `,"plugin_source":`, e.PluginSource)
@@ -92,6 +92,22 @@ func appendGiven[T ~string](dst []byte, name string, s T) []byte {
 		return dst
 	}
 	return AppendJSONString(append(dst, name...), s)
+}
+
+// lineSeparator begins U+2028 and U+2029.
+var lineSeparator = []byte("\u2028")[:2]
+
+// appendRaw appends what is JSON as encoding/json does, which takes blanks out, checks it, and
+// escapes what means something in HTML.
+func appendRaw(dst []byte, raw json.RawMessage) ([]byte, error) {
+	if raw == nil || bytes.ContainsAny(raw, "<>&") || bytes.Contains(raw, lineSeparator) {
+		return appendEncoded(dst, raw)
+	}
+	compact := bytes.NewBuffer(dst)
+	if err := json.Compact(compact, raw); err != nil {
+		return appendEncoded(dst, raw) // which says it better
+	}
+	return compact.Bytes(), nil
 }
 
 func appendEncoded(dst []byte, v any) ([]byte, error) {

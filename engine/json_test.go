@@ -15,7 +15,7 @@ func TestAppendEvent(t *testing.T) {
 		draw := func(name string) string { return text.Draw(t, name) }
 		e := Event{
 			ID: draw("id"), Seq: rapid.Int64().Draw(t, "seq"), Type: EventType(draw("type")), RequestID: draw("request"), AgentID: draw("agent"), ToolName: draw("tool"),
-			Outcome: Outcome(draw("outcome")), SafePayload: json.RawMessage(rapid.SampledFrom([]string{`{}`, `{"a":["<b>",1.50]}`, `null`, ` { "a" : 1 } `}).Draw(t, "payload")),
+			Outcome: Outcome(draw("outcome")), SafePayload: json.RawMessage(rapid.SampledFrom([]string{`{}`, `{"a":["<b>",1.50]}`, `null`, ` { "a" : 1 } `, "{\"a\":\"\u2028\xff\"}", "{\"a\":\"é\u2030\"}"}).Draw(t, "payload")),
 			PluginSource: draw("plugin"), ApprovalID: draw("approval"), Actor: Actor{ActorKind(draw("kind")), draw("actor"), draw("channel")},
 			DigestHMAC: draw("digest"), PolicyDigest: draw("policy"), PrevOutcome: Outcome(draw("former")),
 		}
@@ -48,6 +48,23 @@ func TestAppendEventRefuses(t *testing.T) {
 		e := Event{SafePayload: json.RawMessage(payload)}
 		if got, err := e.AppendJSON(nil); err == nil {
 			t.Errorf("%q was written: %s", payload, got)
+		}
+	}
+}
+
+func BenchmarkAppendEvent(b *testing.B) {
+	e := Event{
+		ID: "5f0e9a9c-6f0f-4a4c-9a51-0c6d2f1b7e11", Type: Decided, RequestID: "req_0123456789", AgentID: "bot", ToolName: "search_docs", Outcome: Allow,
+		Reasons:     []Reason{{Code: "route_accept", Message: "The event says that the call may run."}},
+		SafePayload: json.RawMessage(`{"argument_count":3,"argument_keys":["filters","limit","query"],"authorization_state":"none","dialect":"aana","evidence_ref_count":2,"risk_domain":"research","route":"accept","tool_category":"public_read"}`),
+		Actor:       Actor{Kind: AgentActor, ID: "bot", Channel: "api"}, DigestHMAC: "hmac-sha256:0123", PolicyDigest: "sha256:0123",
+	}
+	var room []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		var err error
+		if room, err = e.AppendJSON(room[:0]); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
