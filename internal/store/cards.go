@@ -61,9 +61,7 @@ func (s Cards) Show(ctx context.Context, personID string, c ShownCard) error {
 			return nil
 		}
 		event := &pgx.Batch{}
-		if err := queueEvents(event, []engine.Event{c.Event}, false, nil); err != nil {
-			return err
-		}
+		queueEvents(event, []engine.Event{c.Event}, nil)
 		return translate(tx.SendBatch(ctx, event).Close())
 	})
 }

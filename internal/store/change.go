@@ -137,9 +137,7 @@ func (s Approvals) ChangeAllDue(ctx context.Context, ids []string, fn func(c *Ch
 		if len(events) == 0 {
 			return nil
 		}
-		if err := queueEvents(writes, events, false, nil); err != nil {
-			return err
-		}
+		queueEvents(writes, events, nil)
 		return translate(tx.SendBatch(ctx, writes).Close())
 	})
 	if err != nil {
@@ -182,9 +180,7 @@ func (s Approvals) change(ctx context.Context, pool *pgxpool.Pool, id string, on
 		}
 		rows := &pgx.Batch{}
 		if len(c.events) > 0 {
-			if err := queueEvents(rows, c.events, false, nil); err != nil {
-				return err
-			}
+			queueEvents(rows, c.events, nil)
 		}
 		if once != nil {
 			if c.reply == nil {
@@ -354,9 +350,7 @@ func (c *Change) AddEvent(e engine.Event) { c.events = append(c.events, e) }
 // AppendEvent appends an event at once, and returns when that was.
 func (c *Change) AppendEvent(e engine.Event) (at time.Time, err error) {
 	rows := &pgx.Batch{}
-	if err := queueEvents(rows, []engine.Event{e}, false, func(written time.Time) { at = written }); err != nil {
-		return at, err
-	}
+	queueEvents(rows, []engine.Event{e}, func(written time.Time) { at = written })
 	return at, translate(c.tx.SendBatch(c.ctx, rows).Close())
 }
 

@@ -48,7 +48,7 @@ func (s *Store) connectsLike(pc *pgxpool.Config) {
 		CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END`, 2*s.timeout.Milliseconds())
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		inUTC(conn)
-		takesBodies(conn)
+		takesEventColumns(conn)
 		_, err := conn.Exec(ctx, set)
 		return err
 	}

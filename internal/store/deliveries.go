@@ -165,9 +165,7 @@ func (s Notifications) MarkDead(ctx context.Context, id, reason string, tried bo
 			}
 		}
 		rows := &pgx.Batch{}
-		if err := queueEvents(rows, events, false, nil); err != nil {
-			return err
-		}
+		queueEvents(rows, events, nil)
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
 }
@@ -184,9 +182,7 @@ func (s Notifications) Queue(ctx context.Context, n Notification, e engine.Event
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		queueNotification(rows, n)
-		if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {
-			return err
-		}
+		queueEvents(rows, []engine.Event{e}, nil)
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
 }

@@ -112,9 +112,7 @@ func (s Directory) Change(ctx context.Context, adminRole string, do func(*Direct
 			return err
 		}
 		rows := &pgx.Batch{}
-		if err := queueEvents(rows, c.events, false, nil); err != nil {
-			return err
-		}
+		queueEvents(rows, c.events, nil)
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
 }

@@ -122,9 +122,7 @@ func (s Endpoints) opening(ctx context.Context, opens *Submission, e *engine.Eve
 		}
 		rows := &pgx.Batch{}
 		if e != nil {
-			if err := queueEvents(rows, []engine.Event{*e}, false, nil); err != nil {
-				return err
-			}
+			queueEvents(rows, []engine.Event{*e}, nil)
 		}
 		if once != nil {
 			if err := s.queueReply(rows, once.Of(), opens.Opening.ID, "", once.Render(SubmitResult{}, nil)); err != nil {

@@ -275,9 +275,7 @@ func (s Factors) Reset(ctx context.Context, email string, e engine.Event) (remov
 			}
 		}
 		rows := &pgx.Batch{}
-		if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {
-			return err
-		}
+		queueEvents(rows, []engine.Event{e}, nil)
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
 	return removed, err

@@ -256,9 +256,7 @@ func administerOn[T any](ctx context.Context, s *db, pool *pgxpool.Pool, once *I
 			return err
 		}
 		rows := &pgx.Batch{}
-		if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {
-			return err
-		}
+		queueEvents(rows, []engine.Event{e}, nil)
 		if once != nil {
 			person := ""
 			if account, of := any(result).(LockedAccount); of {

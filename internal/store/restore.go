@@ -117,9 +117,7 @@ func (s *Store) CloseRestored(ctx context.Context, by, reason string, tell func(
 			return err
 		}
 		batch := &pgx.Batch{}
-		if err := queueEvents(batch, events, false, nil); err != nil {
-			return err
-		}
+		queueEvents(batch, events, nil)
 		return translate(tx.SendBatch(ctx, batch).Close())
 	})
 	return c, err

@@ -269,9 +269,7 @@ func (s Retention) EraseDue(ctx context.Context, older time.Duration, from Erasu
 			return nil
 		}
 		batch := &pgx.Batch{}
-		if err := queueEvents(batch, events, false, nil); err != nil {
-			return err
-		}
+		queueEvents(batch, events, nil)
 		return translate(tx.SendBatch(ctx, batch).Close())
 	})
 	return erased, to, done, err

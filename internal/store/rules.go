@@ -148,9 +148,7 @@ func (s Rules) activate(ctx context.Context, d Document, by string, around bool,
 		if err := sayWhoSigned(&said, r.Signing, signedBy); err != nil {
 			return err
 		}
-		if err := queueEvents(rows, []engine.Event{said}, false, nil); err != nil {
-			return err
-		}
+		queueEvents(rows, []engine.Event{said}, nil)
 		changed = true
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})

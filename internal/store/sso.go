@@ -74,9 +74,7 @@ func (s People) Arrive(ctx context.Context, a SSOArrival, adminRole string, deci
 			return err
 		}
 		rows := &pgx.Batch{}
-		if err := queueEvents(rows, admit.Events, false, nil); err != nil {
-			return err
-		}
+		queueEvents(rows, admit.Events, nil)
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
 	in.PasswordChecked = PasswordDigest(in.passwordHash)

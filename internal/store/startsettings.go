@@ -85,9 +85,7 @@ func tellStart(ctx context.Context, tx pgx.Tx, c StartChange, tells func(StartCh
 		return err
 	}
 	rows := &pgx.Batch{}
-	if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {
-		return err
-	}
+	queueEvents(rows, []engine.Event{e}, nil)
 	return translate(tx.SendBatch(ctx, rows).Close())
 }
 

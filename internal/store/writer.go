@@ -293,11 +293,7 @@ func (s *db) submitIn(ctx context.Context, tx pgx.Tx, sub *Submission) error {
 		return nil
 	}
 	s.setAsking(sub.Opening)
-	rows, err := queueAll([]*queued{{sub: *sub, span: trace.SpanContextFromContext(ctx)}}, false)
-	if err != nil {
-		return err
-	}
-	return translate(tx.SendBatch(ctx, rows).Close())
+	return translate(tx.SendBatch(ctx, queueAll([]*queued{{sub: *sub, span: trace.SpanContextFromContext(ctx)}}, false)).Close())
 }
 
 // write is a group-commit loop: it commits whatever has queued as soon as the former commit
@@ -402,10 +398,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 		}
 	}
 	if len(repeatable)+len(joining) == 0 {
-		rows, err := queueAll(batch, again)
-		if err != nil {
-			return err
-		}
+		rows := queueAll(batch, again)
 		if again {
 			rows.Queue(writeNothing)
 		}
@@ -430,11 +423,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 				return translate(err)
 			}
 		}
-		rows, err := queueAll(fresh, again)
-		if err != nil {
-			return err
-		}
-		if err := tx.SendBatch(ctx, rows).Close(); err != nil {
+		if err := tx.SendBatch(ctx, queueAll(fresh, again)).Close(); err != nil {
 			return translate(err)
 		}
 		keep := &pgx.Batch{}
@@ -495,54 +484,49 @@ func (s *Store) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) 
 var errTwin = errors.New("the same request is being answered")
 
 // queueAll adds everything that submissions write to a batch.
-func queueAll(batch []*queued, again bool) (*pgx.Batch, error) {
+func queueAll(batch []*queued, again bool) *pgx.Batch {
 	rows := &pgx.Batch{}
 	if len(batch) == 0 {
-		return rows, nil
+		return rows
 	}
-	events := make([]engine.Event, len(batch))
+	events := make([]*engine.Event, len(batch))
 	for i, q := range batch {
-		events[i] = q.sub.Event
+		events[i] = &q.sub.Event
 	}
 	written := func(at time.Time) {
 		for _, q := range batch {
 			q.got.At = at
 		}
 	}
-	if err := queueEvents(rows, events, again, written); err != nil {
-		return nil, err
-	}
+	queueAppend(rows, events, again, written)
 	for _, q := range batch {
 		if o := q.sub.Opening; o != nil {
 			queueOpening(rows, o, q)
 		}
 	}
-	return rows, nil
+	return rows
 }
 
-// queueEvents adds one append of events to a batch. Unless it is done again,
-// every one of them must be new. then, which may be nil, is told when.
-func queueEvents(rows *pgx.Batch, events []engine.Event, again bool, then func(at time.Time)) error {
-	n := len(events)
-	ids, types, outcomes := make([]string, n), make([]string, n), make([]string, n)
-	agents, tools, approvals := make([]string, n), make([]string, n), make([]string, n)
-	encoded, err := bodiesOf(events)
-	if err != nil {
-		return err
-	}
+// queueEvents adds one append of events, all of them new, to a batch. then, which may be
+// nil, is told when.
+func queueEvents(rows *pgx.Batch, events []engine.Event, then func(at time.Time)) {
+	list := make([]*engine.Event, len(events))
 	for i := range events {
-		e := &events[i]
-		ids[i], types[i], outcomes[i] = e.ID, string(e.Type), string(e.Outcome)
-		agents[i], tools[i], approvals[i] = e.AgentID, e.ToolName, e.ApprovalID
+		list[i] = &events[i]
 	}
-	rows.Queue(`SELECT written, written_at FROM append_events($1::text[]::uuid[], $2, $3, $4, $5, $6, $7)`,
-		ids, types, outcomes, agents, tools, approvals, encoded).QueryRow(func(row pgx.Row) error {
+	queueAppend(rows, list, false, then)
+}
+
+// queueAppend is queueEvents for events of which some may be there already where they are
+// appended again.
+func queueAppend(rows *pgx.Batch, events []*engine.Event, again bool, then func(at time.Time)) {
+	rows.Queue(`SELECT written, written_at FROM append_events($1, $2, $3, $4, $5, $6, $7)`, eventColumns(events)...).QueryRow(func(row pgx.Row) error {
 		var written int
 		var at time.Time
 		if err := row.Scan(&written, &at); err != nil {
 			return err
 		}
-		if written != n && !again {
+		if written != len(events) && !again {
 			return fmt.Errorf("%w: an event's id is taken", ErrConflict)
 		}
 		if then != nil {
@@ -550,7 +534,6 @@ func queueEvents(rows *pgx.Batch, events []engine.Event, again bool, then func(a
 		}
 		return nil
 	})
-	return nil
 }
 
 // queueOpening adds an approval and its outbox row to a batch. On a second try
