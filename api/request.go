@@ -50,7 +50,9 @@ func (a *API) authorize(c *call, scope string) error {
 		return &failure{Status: http.StatusUnauthorized, Code: "unauthenticated", Detail: "This API key is unknown, revoked or expired."}
 	}
 	c.principal = p
-	c.r.Header.Set("Authorization", "Bearer "+text) // for what passes the request on (api/mcp)
+	if sent, ok := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer "); !ok || sent != text {
+		c.r.Header.Set("Authorization", "Bearer "+text) // for what passes the request on (api/mcp)
+	}
 	if scope == signedIn {
 		return &failure{Status: http.StatusForbidden, Code: "machine_principal", Detail: "Only a signed-in person can do this; no key can."}
 	}
@@ -136,26 +138,32 @@ func ofType(r *http.Request, want string) error {
 	return nil
 }
 
-// bodies are buffers that JSON was read into; a value shares nothing with them.
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// reading is what JSON is read by. A value shares nothing with it.
+type reading struct {
+	body   bytes.Buffer
+	reader canon.Reader
+}
+
+// idle are those that nobody reads by.
+var idle = sync.Pool{New: func() any { return new(reading) }}
 
 // readJSON reads the body through the strict reader.
 func readJSON(c *call) (canon.Value, error) {
 	if err := ofType(c.r, "application/json"); err != nil {
 		return canon.Value{}, err
 	}
-	buffer, _ := bodies.Get().(*bytes.Buffer)
-	buffer.Reset()
+	with, _ := idle.Get().(*reading)
+	with.body.Reset()
 	defer func() {
-		if buffer.Cap() <= 2*longBody {
-			bodies.Put(buffer)
+		if with.body.Cap() <= 2*longBody {
+			idle.Put(with)
 		}
 	}()
-	data, err := readAllInto(c, buffer)
+	data, err := readAllInto(c, &with.body)
 	if err != nil {
 		return canon.Value{}, err
 	}
-	v, err := canon.Parse(data) // it copies what it keeps
+	v, err := with.reader.Parse(data)
 	var syntax *canon.SyntaxError
 	if errors.As(err, &syntax) {
 		return v, &failure{

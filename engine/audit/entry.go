@@ -41,14 +41,14 @@ func (r Record) Seq() int64 { return r.Leaf + 1 }
 // value for every record, and another one for every other record: what is not
 // an event that agrees with its columns is shown as it is.
 func (r Record) Document() []byte {
-	document, _ := r.appendDocument(make([]byte, 0, len(r.Body)+128))
+	document, _ := r.appendDocument(make([]byte, 0, len(r.Body)+128), new(canon.Reader))
 	return document
 }
 
 // appendDocument appends Document to dst and returns Actor, for the price of reading the
 // body once.
-func (r Record) appendDocument(dst []byte) (document []byte, actor string) {
-	v, readable, actor := r.read()
+func (r Record) appendDocument(dst []byte, reader *canon.Reader) (document []byte, actor string) {
+	v, readable, actor := r.read(reader)
 	if !readable {
 		return r.unreadable().AppendCanonical(dst), actor
 	}
@@ -58,7 +58,7 @@ func (r Record) appendDocument(dst []byte) (document []byte, actor string) {
 // Value is the document as a value, and who the event names as its actor; "" where
 // it names nobody.
 func (r Record) Value() (document canon.Value, actor string) {
-	v, readable, actor := r.read()
+	v, readable, actor := r.read(new(canon.Reader))
 	if !readable {
 		return r.unreadable(), actor
 	}
@@ -66,8 +66,8 @@ func (r Record) Value() (document canon.Value, actor string) {
 }
 
 // read reads the body. It is not readable where it is no event that agrees with its columns.
-func (r Record) read() (body canon.Value, readable bool, actor string) {
-	v, err := canon.Parse(r.Body)
+func (r Record) read(reader *canon.Reader) (body canon.Value, readable bool, actor string) {
+	v, err := reader.Parse(r.Body)
 	if err != nil {
 		return v, false, ""
 	}
@@ -140,27 +140,44 @@ func text(s string) canon.Value {
 // Entry is the leaf data of a record that has a place.
 func (r Record) Entry() []byte { return NewEntry(r.Seq(), r.At, Digest(r.Document())) }
 
-// EntryActor is Entry and Actor, for the price of reading the body once. room is what a
-// former call has returned, or nil: the next one makes the document there.
-func (r Record) EntryActor(room []byte) (entry []byte, actor string, again []byte) {
-	document, actor := r.appendDocument(room[:0])
-	return NewEntry(r.Seq(), r.At, Digest(document)), actor, document
+// LeafHasher hashes the leaves of one record after the other, in the same memory. The zero
+// LeafHasher is ready. It is not safe for concurrent use.
+type LeafHasher struct {
+	reader          canon.Reader
+	document, entry []byte
+}
+
+// Hash is the LeafHash of a record's Entry, and its Actor, for the price of reading the body
+// once.
+func (h *LeafHasher) Hash(r Record) (leaf tlog.Hash, actor string) {
+	h.document, actor = r.appendDocument(h.document[:0], &h.reader)
+	sum := sha256.Sum256(h.document)
+	// Before its data a leaf has a zero (RFC 6962, 2.1).
+	h.entry = append(append(h.entry[:0], "\x00{\"digest\":\""...), digestPrefix...)
+	h.entry = appendEntryRest(hex.AppendEncode(h.entry, sum[:]), r.Seq(), r.At)
+	return sha256.Sum256(h.entry), actor
 }
 
 // NewEntry is the leaf data of the event with this place, time and digest.
 func NewEntry(seq int64, at time.Time, digest string) []byte {
-	entry := make([]byte, 0, 160)
-	entry = append(append(entry, `{"digest":"`...), digest...)
+	entry := append(make([]byte, 0, 160), `{"digest":"`...)
+	return appendEntryRest(append(entry, digest...), seq, at)
+}
+
+// appendEntryRest appends what follows the digest.
+func appendEntryRest(entry []byte, seq int64, at time.Time) []byte {
 	entry = strconv.AppendInt(append(entry, `","seq":`...), seq, 10)
 	entry = appendTime(append(entry, `,"time":"`...), at)
 	entry = strconv.AppendInt(append(entry, `","v":`...), Version, 10)
 	return append(entry, '}')
 }
 
+const digestPrefix = "sha256:"
+
 // Digest is the digest of a document.
 func Digest(document []byte) string {
 	sum := sha256.Sum256(document)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
 // Time writes a time as events and entries have it: RFC 3339, UTC, to the
@@ -221,7 +238,7 @@ func ParseEntry(data []byte) (Entry, error) {
 }
 
 func isDigest(s string) bool {
-	hexed, ok := strings.CutPrefix(s, "sha256:")
+	hexed, ok := strings.CutPrefix(s, digestPrefix)
 	if !ok || len(hexed) != 2*sha256.Size || strings.ToLower(hexed) != hexed {
 		return false
 	}

@@ -60,10 +60,14 @@ func TestLeafCoversEveryColumn(t *testing.T) {
 		"body with a Timestamp": func(r *Record) { r.Body = []byte(strings.Replace(string(r.Body), `{`, `{"Timestamp":"x",`, 1)) },
 	}
 	seen := map[tlog.Hash]string{LeafHash(golden.Entry()): "nothing"}
+	var hasher LeafHasher // one for all: no record leaves anything behind for the next one
 	for what, change := range changes {
 		r := golden
 		change(&r)
 		h := LeafHash(r.Entry())
+		if got, actor := hasher.Hash(r); got != h || actor != r.Actor() {
+			t.Errorf("changing %s: the hasher gives another leaf, or the actor %q", what, actor)
+		}
 		if other, ok := seen[h]; ok {
 			t.Errorf("changing %s gives the leaf of changing %s", what, other)
 		}
@@ -80,10 +84,14 @@ func TestLeafCoversEveryColumn(t *testing.T) {
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{}`), "x", "y")
 	f.Add(golden.Body, "billing-bot", "send_money")
+	var hasher LeafHasher
 	f.Fuzz(func(t *testing.T, body []byte, agent, tool string) {
 		r := golden
 		r.Body, r.AgentID, r.ToolName = body, agent, tool
 		entry := r.Entry()
+		if leaf, actor := hasher.Hash(r); leaf != LeafHash(entry) || actor != r.Actor() {
+			t.Errorf("the leaf of %s is another one, or its actor %q", entry, actor)
+		}
 		got, err := ParseEntry(entry)
 		if err != nil || got.Seq != 18 || got.Digest != Digest(r.Document()) || !got.Time.Equal(r.At) {
 			t.Errorf("ParseEntry(%s) = %+v, %v", entry, got, err)

@@ -25,14 +25,22 @@ const (
 // Parse reads a whole document. It takes time linear in its size, whatever it
 // holds. The Value shares no memory with data, which the caller may reuse.
 // Every error is a *SyntaxError and describes the first thing that is wrong.
-func Parse(data []byte) (Value, error) { return parse(data, false) }
+func Parse(data []byte) (Value, error) { return new(Reader).Parse(data) }
 
 // ParseExact is Parse, but for names that differ only by case: those are different
 // names to it. It is for comparing a dialect's rules with other implementations of
 // them, and no door reads by it.
-func ParseExact(data []byte) (Value, error) { return parse(data, true) }
+func ParseExact(data []byte) (Value, error) { return new(Reader).parse(data, true) }
 
-func parse(data []byte, exact bool) (Value, error) {
+// Reader reads one document after the other, and uses the same memory while it reads: no Value is
+// in it, and nothing of a document that has been read. The zero Reader is ready. It is not safe
+// for concurrent use.
+type Reader struct{ open open }
+
+// Parse is the function of that name.
+func (r *Reader) Parse(data []byte) (Value, error) { return r.parse(data, false) }
+
+func (r *Reader) parse(data []byte, exact bool) (Value, error) {
 	if len(data) > MaxBytes {
 		return Value{}, &SyntaxError{
 			Offset: MaxBytes, Code: TooLarge,
@@ -45,7 +53,8 @@ func parse(data []byte, exact bool) (Value, error) {
 		}
 	}
 	// The one copy: all strings without escapes are parts of it.
-	p := parser{text: string(data), exact: exact, open: open{elems: make([]Value, 0, 8), members: make([]Member, 0, fewNames)}}
+	p := parser{text: string(data), exact: exact, open: &r.open}
+	defer r.open.forget()
 	// No object has a member without a colon: most documents need no more than this.
 	if colons := strings.Count(p.text, ":"); colons > 0 {
 		p.ended.members = make([]Member, min(colons, sharedMost))
@@ -66,15 +75,29 @@ type parser struct {
 	exact  bool // of names
 	pos    int
 	values int // values begun so far
-	open
+	open   *open
 	ended
 }
 
 // open are two stacks, on top of which containers that have not ended keep what they
-// hold so far.
+// hold so far. No Value is in them: what has ended is copied.
 type open struct {
 	elems   []Value
 	members []Member
+}
+
+// mostKept is how many places stacks may have together that are used again.
+const mostKept = 512
+
+// forget leaves room for the next document, and nothing of this one.
+func (o *open) forget() {
+	if cap(o.elems)+cap(o.members) > mostKept {
+		*o = open{}
+		return
+	}
+	clear(o.elems[:cap(o.elems)])
+	clear(o.members[:cap(o.members)])
+	o.elems, o.members = o.elems[:0], o.members[:0]
 }
 
 // ended is where containers are kept that have ended: small ones share an allocation.
@@ -108,7 +131,7 @@ func cut[T any](free *[]T, n int) []T {
 // again, and leave five times its size behind.
 func room[T any](stack []T) []T {
 	if len(stack) == cap(stack) {
-		return slices.Grow(stack, len(stack))
+		return slices.Grow(stack, max(len(stack), fewNames))
 	}
 	return stack
 }

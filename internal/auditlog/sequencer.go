@@ -182,18 +182,19 @@ type leaves struct {
 	hashes []tlog.Hash
 }
 
-// leavesOf makes leaves of events, from the given place on.
-func leavesOf(events []store.NumberedRecord, from int64) *leaves {
-	n := len(events)
-	b := &leaves{seqs: make([]int64, n), actors: make([]string, n), hashes: make([]tlog.Hash, n)}
-	var room []byte
-	for i, e := range events {
-		e.Leaf = from + int64(i)
-		var entry []byte
-		entry, b.actors[i], room = e.EntryActor(room)
-		b.seqs[i], b.hashes[i] = e.Seq, audit.LeafHash(entry)
+// leavesOf makes leaves of the events that read reads, from the given place on; nil of none.
+func leavesOf(from int64, read func(each func(store.NumberedRecord)) error) (*leaves, error) {
+	var b leaves
+	var hasher audit.LeafHasher
+	err := read(func(e store.NumberedRecord) {
+		e.Leaf = from + int64(len(b.seqs))
+		hash, actor := hasher.Hash(e.Record)
+		b.seqs, b.actors, b.hashes = append(b.seqs, e.Seq), append(b.actors, actor), append(b.hashes, hash)
+	})
+	if err != nil || len(b.seqs) == 0 {
+		return nil, err
 	}
-	return b
+	return &b, nil
 }
 
 // next are the leaves to append; nil for none.
@@ -206,11 +207,7 @@ func (q *Sequencer) next(ctx context.Context, l *leading) (next *leaves, err err
 		return nil, err
 	}
 	q.at("read")
-	events, err := l.Next(ctx, l.head.Seq, l.safe, q.batch)
-	if err != nil || len(events) == 0 {
-		return nil, err
-	}
-	return leavesOf(events, l.head.Size), nil
+	return leavesOf(l.head.Size, func(each func(store.NumberedRecord)) error { return l.Next(ctx, l.head.Seq, l.safe, q.batch, each) })
 }
 
 // readAhead reads what comes after seq while that is appended, and returns what waits
@@ -221,12 +218,8 @@ func (q *Sequencer) readAhead(ctx context.Context, l *leading, seq int64) (wait 
 	}
 	size, limit, done := l.tree.Size(), q.batch, make(chan *leaves, 1)
 	go func() {
-		events, err := l.ReadAhead(ctx, seq, l.safe, limit)
-		if err != nil || len(events) == 0 {
-			done <- nil
-			return
-		}
-		done <- leavesOf(events, size)
+		ahead, _ := leavesOf(size, func(each func(store.NumberedRecord)) error { return l.ReadAhead(ctx, seq, l.safe, limit, each) })
+		done <- ahead
 	}()
 	return func() { l.ahead = <-done }
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"holdpoint/engine/audit"
@@ -185,23 +186,23 @@ func (l *LogLeader) writing(ctx context.Context, among []string) ([]string, erro
 // maxRead bounds what is read at once, in bytes of bodies; one event more may be.
 const maxRead = 8 << 20
 
-// Next reads up to limit events with numbers above after, up to upTo; fewer when
-// they are large.
-func (l *LogLeader) Next(ctx context.Context, after, upTo int64, limit int) ([]NumberedRecord, error) {
-	return l.store.nextEvents(ctx, l.conn, after, upTo, limit)
+// Next reads up to limit events with numbers above after, up to upTo, and calls each for
+// every one of them, whose Body is good until it returns; fewer when they are large.
+func (l *LogLeader) Next(ctx context.Context, after, upTo int64, limit int, each func(NumberedRecord)) error {
+	return l.store.nextEvents(ctx, l.conn, after, upTo, limit, each)
 }
 
 // ReadAhead is Next while the leader appends: over another connection. upTo is a number
 // that HighWaterMark has given, so that everybody sees the same events up to it.
-func (l *LogLeader) ReadAhead(ctx context.Context, after, upTo int64, limit int) ([]NumberedRecord, error) {
-	return l.store.nextEvents(ctx, l.store.pool, after, upTo, limit)
+func (l *LogLeader) ReadAhead(ctx context.Context, after, upTo int64, limit int, each func(NumberedRecord)) error {
+	return l.store.nextEvents(ctx, l.store.pool, after, upTo, limit, each)
 }
 
 func (s *db) nextEvents(ctx context.Context, on interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}, after, upTo int64, limit int,
-) (list []NumberedRecord, err error) {
-	err = s.within(ctx, func(ctx context.Context) error {
+}, after, upTo int64, limit int, each func(NumberedRecord),
+) error {
+	return translate(s.within(ctx, func(ctx context.Context) error {
 		// How far the bytes reach is found without the bodies.
 		rows, err := on.Query(ctx, `SELECT e.seq, `+recordColumns+` FROM events e
 			WHERE e.seq > $1 AND e.seq <= (SELECT max(s.seq) FROM (SELECT n.seq, sum(n.size) OVER (ORDER BY n.seq ROWS UNBOUNDED PRECEDING) - n.size AS before
@@ -211,16 +212,19 @@ func (s *db) nextEvents(ctx context.Context, on interface {
 			return err
 		}
 		defer rows.Close()
+		r := NumberedRecord{Record: audit.Record{Leaf: -1}}
+		var body pgtype.DriverBytes // as it was received
+		into := append([]any{&r.Seq}, recordInto(&r.Record)...)
+		into[len(into)-1] = &body
 		for rows.Next() {
-			r := NumberedRecord{Record: audit.Record{Leaf: -1}}
-			if err := rows.Scan(append([]any{&r.Seq}, recordInto(&r.Record)...)...); err != nil {
+			if err := rows.Scan(into...); err != nil {
 				return err
 			}
-			list = append(list, r)
+			r.Body = body
+			each(r)
 		}
 		return rows.Err()
-	})
-	return list, translate(err)
+	}))
 }
 
 // Advance is what an append to the log adds.
