@@ -192,6 +192,9 @@ func (d Decision) Tighten(o CheckResult) Decision {
 // add takes in what one check says.
 func (d *Decision) add(o CheckResult) {
 	for _, f := range o.Findings {
+		if d.Findings == nil {
+			d.Findings = make([]Finding, 0, 8) // as few as there nearly always are
+		}
 		if !slices.Contains(d.Findings, f) { // two checks may say the same
 			d.Findings = append(d.Findings, f)
 		}

@@ -94,6 +94,9 @@ func Unmet(discharged []Requirement, again Decision) []Requirement {
 // of one check stay two. A confirmation, a proof and a ticket are no decisions of
 // people and stay beside them; the very same is asked for once.
 func Combined(a, b []Requirement) []Requirement {
+	if len(a)+len(b) == 0 {
+		return nil // as nearly always
+	}
 	others, unmatched := slices.Clone(a), slices.Clone(a)
 	for _, r := range b {
 		if i := slices.IndexFunc(unmatched, func(have Requirement) bool { return reflect.DeepEqual(have, r) }); i >= 0 {

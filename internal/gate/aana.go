@@ -62,7 +62,7 @@ func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Ti
 		if len(call.Tool) > maxToolName || registry.ConfusableName(call.Tool) {
 			call.Tool = "" // AANA refuses it anyway; its text is not for the log
 		}
-		return Proposal{Call: call, Document: doc, own: []engine.Check{always(result.CheckResult())}, safe: map[string]any{}}, result
+		return Proposal{Call: call, Document: doc, own: []engine.Check{always(result.CheckResult())}}, result
 	}
 	event, capped := event.Capped(limit)
 	result := event.Judge(now)
@@ -74,8 +74,9 @@ func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Ti
 		Valid: true, Arguments: event.Arguments, Document: doc, input: event.UserIntent, subjects: []string{event.Subject.Ref},
 		claim: registry.Claim{AgentID: agentID, Tool: event.ToolName}, event: &event, state: limit,
 		result: result, keys: result.ArgumentKeys(),
-		safe: map[string]any{
-			"tool_category": string(event.Category), "risk_domain": string(event.RiskDomain), "authorization_state": string(event.State), "evidence_ref_count": len(event.Evidence),
+		safe: []payloadMember{
+			{"tool_category", string(event.Category)}, {"risk_domain", string(event.RiskDomain)}, {"authorization_state", string(event.State)},
+			{"evidence_ref_count", len(event.Evidence)},
 		},
 	}
 	if capped {

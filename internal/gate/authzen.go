@@ -61,7 +61,7 @@ func (g *Gate) Evaluate(ctx context.Context, p access.Principal, doc canon.Value
 // bind binds a proposal to what was evaluated: it joins what waits for the same.
 func (g *Gate) bind(p *Proposal, r authzen.Request) {
 	p.binding = g.Sealer.Digest(r.Binding())
-	p.safe["binding"] = p.binding
+	p.safe = append(p.safe, payloadMember{"binding", p.binding})
 }
 
 // agentSubjects are the types of a subject that is an agent; any other one is somebody
@@ -88,7 +88,7 @@ func proposeEvaluation(agentID string, doc canon.Value) (Proposal, []FieldError)
 	p := Proposal{
 		Call:  engine.Call{Dialect: DialectAuthZEN, AgentID: agentID, Tool: request.Tool, Digest: canon.Digest(request.Tool, request.Arguments)},
 		Valid: true, Arguments: request.Arguments, Document: request.Document, claim: registry.Claim{AgentID: agentID, Tool: request.Tool},
-		safe: map[string]any{"subject_type": word(request.Subject.Type), "resource_type": word(request.Resource.Type)},
+		safe: []payloadMember{{"subject_type", word(request.Subject.Type)}, {"resource_type", word(request.Resource.Type)}},
 	}
 	switch {
 	case !agentSubjects[strings.ToLower(request.Subject.Type)]:

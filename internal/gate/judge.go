@@ -150,8 +150,8 @@ type Proposal struct {
 	// own is what the dialect itself says of the call beside the contract, and
 	// confirmed what it would say once people have approved it.
 	own, confirmed []engine.Check
-	safe           map[string]any // what the event may tell of it
-	keys           []string       // what it may tell of the arguments' names, where that is known
+	safe           []payloadMember // what the event may tell of it
+	keys           []string        // what it may tell of the arguments' names, where that is known
 	// binding is a keyed digest of what was evaluated; "" by other doors than AuthZEN's.
 	binding string
 }

@@ -81,9 +81,9 @@ func proposeAction(agentID string, doc canon.Value) (Proposal, []FieldError) {
 		Valid: true, Arguments: a.Action.ToolArgs, Document: doc, claim: claim, labels: a.Context.DataLabels,
 		input: text(a.Context.UserInput), environment: claimedEnvironment(doc, a.Agent.Environment), session: text(a.Context.SessionID),
 		subjects: []string{a.Agent.Owner},
-		safe: map[string]any{
-			"action_type": word(a.Action.Type), "data_labels": words(a.Context.DataLabels), "risk_hints": words(a.Context.RiskHints),
-			"delegation_depth": len(a.Context.DelegationChain),
+		safe: []payloadMember{
+			{"action_type", word(a.Action.Type)}, {"data_labels", words(a.Context.DataLabels)}, {"risk_hints", words(a.Context.RiskHints)},
+			{"delegation_depth", len(a.Context.DelegationChain)},
 		},
 	}, nil
 }

@@ -293,9 +293,7 @@ func safePayload(p *Proposal, d engine.Decision) json.RawMessage {
 		members = append(members, payloadMember{"dry_run", true})
 	}
 	if p.Valid {
-		for name, value := range p.safe {
-			members = append(members, payloadMember{name, value})
-		}
+		members = append(members, p.safe...)
 		keys := p.keys
 		if keys == nil {
 			keys = aana.ArgumentKeys(p.Arguments)

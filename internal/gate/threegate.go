@@ -162,9 +162,9 @@ func proposeDraft(agentID string, doc canon.Value, now time.Time) (Proposal, err
 		canon.Member{Name: "memory_limit_mb", Value: number(r.MemoryLimitMB)}, canon.Member{Name: "time_limit_sec", Value: number(r.TimeLimitSec)},
 		canon.Member{Name: "document", Value: text},
 	)
-	p.safe = map[string]any{
-		"language": r.Language, "network": r.Network, "risk_level": r.Risk.Level, "data_sensitivity": r.Risk.DataSensitivity,
-		"input_count": len(r.Inputs), "output_count": len(r.OutputsExpected),
+	p.safe = []payloadMember{
+		{"language", r.Language}, {"network", r.Network}, {"risk_level", r.Risk.Level}, {"data_sensitivity", r.Risk.DataSensitivity},
+		{"input_count", len(r.Inputs)}, {"output_count", len(r.OutputsExpected)},
 	}
 	p.own = []engine.Check{always(engine.CheckResult{
 		Findings: []engine.Finding{{

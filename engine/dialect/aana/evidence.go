@@ -134,7 +134,9 @@ func checkTime(found *codes, text string, now time.Time) {
 // split over two fields.
 func (r *Evidence) scanned() string {
 	var b strings.Builder
-	for _, part := range [...]string{r.SourceID, r.Summary, r.CitationURL, r.RetrievalURL, r.Provenance} {
+	parts := [...]string{r.SourceID, r.Summary, r.CitationURL, r.RetrievalURL, r.Provenance}
+	b.Grow(len(parts) + len(r.SourceID) + len(r.Summary) + len(r.CitationURL) + len(r.RetrievalURL) + len(r.Provenance))
+	for _, part := range parts {
 		if part == "" {
 			continue
 		}
