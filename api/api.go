@@ -22,7 +22,9 @@ import (
 	"holdpoint/internal/admin"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/evidence"
+	"holdpoint/internal/fair"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 	"holdpoint/internal/report"
 	"holdpoint/internal/slack"
 	"holdpoint/internal/tally"
@@ -218,20 +220,26 @@ type call struct {
 	// begin, when set, waits for the call's turn; its body has been read and has so
 	// many bytes.
 	begin func(size int) error
+	// turn, when set, gives the turn back that has come (giveTurn).
+	turn func()
 }
 
 func (a *API) serve(op operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &call{w: w}
 		if op.method == http.MethodPost && !op.held {
 			// Whatever hangs behind this door, the caller is refused in time.
 			ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 			defer cancel()
+			if op.scope == identity.ScopeCheck {
+				ctx = fair.With(ctx, c.giveTurn)
+			}
 			r = r.WithContext(ctx)
 		}
 		if strings.HasPrefix(op.path, accessPrefix) {
 			echo(w, r)
 		}
-		c := &call{w: w, r: r, asked: r.Context()}
+		c.r, c.asked = r, r.Context()
 		err := a.authorize(c, op.scope)
 		if err == nil {
 			err = op.takesQuery(r.URL.RawQuery)

@@ -233,11 +233,9 @@ func (a *API) admit(c *call, op operation) (leave func(), err error) {
 	if within {
 		size = 0 // the request that this one is part of is being counted, and holds room
 	}
-	inner, its := context.WithValue(c.r.Context(), admitted{}, true), &turn{}
-	if op.scope == identity.ScopeCheck {
-		inner = fair.With(inner, its.giveBack)
+	if op.held {
+		c.r = c.r.WithContext(context.WithValue(c.r.Context(), admitted{}, true))
 	}
-	c.r = c.r.WithContext(inner)
 	who := c.caller()
 	out, err := a.inFlight.enter(who, calls, size)
 	if err != nil {
@@ -262,25 +260,23 @@ func (a *API) admit(c *call, op operation) (leave func(), err error) {
 	}
 	if op.scope == identity.ScopeCheck {
 		c.begin = func(size int) (err error) {
-			its.giveBack() // of a body before
-			its.give, err = a.takeTurn(c, who, size)
+			c.giveTurn() // of a body before
+			c.turn, err = a.takeTurn(c, who, size)
 			return err
 		}
 	}
 	return func() {
-		its.giveBack()
+		c.giveTurn()
 		give()
 		out()
 	}, nil
 }
 
-// turn is a request's turn to be judged, once it has come.
-type turn struct{ give func() }
-
-// giveBack gives it to the next one, whoever has it and however often.
-func (t *turn) giveBack() {
-	if t.give != nil {
-		t.give()
+// giveTurn gives the request's turn to be judged, once it has come, to the next one, whoever
+// calls it and however often.
+func (c *call) giveTurn() {
+	if c.turn != nil {
+		c.turn()
 	}
 }
 

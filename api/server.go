@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 type requestIDKey struct{}
@@ -34,9 +35,20 @@ func requestID(r *http.Request) string {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-", c)
 	}
 	if id == "" || len(id) > 128 || strings.ContainsFunc(id, func(c rune) bool { return !plain(c) }) {
-		return "req_" + strings.ToLower(rand.Text())
+		return newRequestID()
 	}
 	return id
+}
+
+// newRequestID is req_ and rand.Text in small letters, made at once.
+func newRequestID() string {
+	const letters = "abcdefghijklmnopqrstuvwxyz234567"
+	id := [4 + 26]byte{'r', 'e', 'q', '_'}
+	rand.Read(id[4:])
+	for i, b := range id[4:] {
+		id[4+i] = letters[b%32]
+	}
+	return string(id[:])
 }
 
 // Observe is the outermost middleware of the whole server: it gives every
@@ -47,7 +59,7 @@ func Observe(next http.Handler, log *slog.Logger, m *Metrics, spans trace.Tracer
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		id := requestID(r)
-		ctx, span := spans.Start(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)), "HTTP", trace.WithSpanKind(trace.SpanKindServer))
+		ctx, span := spanOf(r, spans)
 		defer span.End()
 		r = r.WithContext(context.WithValue(ctx, requestIDKey{}, id))
 		w.Header().Set("X-Request-Id", id)
@@ -87,6 +99,15 @@ func Observe(next http.Handler, log *slog.Logger, m *Metrics, spans trace.Tracer
 		}()
 		next.ServeHTTP(rec, r)
 	})
+}
+
+// spanOf starts a request's span. Where nobody takes spans and the caller has none there is
+// nothing to start.
+func spanOf(r *http.Request, spans trace.Tracer) (context.Context, trace.Span) {
+	if _, off := spans.(noop.Tracer); off && r.Header["Traceparent"] == nil {
+		return r.Context(), noop.Span{}
+	}
+	return spans.Start(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)), "HTTP", trace.WithSpanKind(trace.SpanKindServer))
 }
 
 // describe says what a request's span is of, in OpenTelemetry's words.
