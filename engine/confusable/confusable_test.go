@@ -206,6 +206,25 @@ func setOf(name string) scriptSet {
 	return scriptSet{}
 }
 
+// Of ASCII a few are drawn like something else, and all others are their own skeletons.
+func TestSkeletonOfASCII(t *testing.T) {
+	var all, want strings.Builder
+	for c := rune(0); c < 0x80; c++ {
+		is, ok := prototypeOf(c)
+		if !ok {
+			is = string(c)
+		}
+		if got := Skeleton(string(c)); got != is {
+			t.Errorf("%q: %q, want %q", c, got, is)
+		}
+		all.WriteRune(c)
+		want.WriteString(is)
+	}
+	if got := Skeleton(all.String()); got != want.String() {
+		t.Errorf("all of them: %q, want %q", got, want.String())
+	}
+}
+
 func BenchmarkSkeletonOfAName(b *testing.B) {
 	for b.Loop() {
 		Skeleton("payments.create_transfer")

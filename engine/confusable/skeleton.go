@@ -21,7 +21,11 @@ type prototype struct {
 // and "modern" have other skeletons than themselves. Bytes that are no UTF-8 are
 // U+FFFD.
 func Skeleton(text string) string {
+	if asItself(text) {
+		return text // as most names are
+	}
 	var b strings.Builder
+	b.Grow(len(text) + len(text)/2)
 	// norm takes nothing apart right after a byte that is no UTF-8.
 	for _, c := range norm.NFD.String(strings.ToValidUTF8(text, "\uFFFD")) {
 		if ignorable(c) {
@@ -34,6 +38,24 @@ func Skeleton(text string) string {
 		}
 	}
 	return norm.NFD.String(b.String())
+}
+
+// others are the characters of ASCII that are drawn like something else.
+var others = func() (c [utf8.RuneSelf]bool) {
+	for i := 0; prototypes[i].of < utf8.RuneSelf; i++ {
+		c[prototypes[i].of] = true
+	}
+	return c
+}()
+
+// asItself reports whether a text has nothing but ASCII in it that is drawn like nothing else.
+func asItself(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c >= utf8.RuneSelf || others[c] {
+			return false
+		}
+	}
+	return true
 }
 
 // Twin is the ASCII text that a character beyond ASCII is drawn like; "" when it
@@ -50,6 +72,9 @@ func Twin(c rune) string {
 }
 
 func prototypeOf(c rune) (string, bool) {
+	if c >= 0 && c < utf8.RuneSelf && !others[c] {
+		return "", false
+	}
 	i, found := slices.BinarySearchFunc(prototypes[:], c, func(p prototype, c rune) int { return cmp.Compare(p.of, c) })
 	if !found {
 		return "", false
