@@ -110,8 +110,9 @@ type Keys struct {
 }
 
 type knownKey struct {
-	key  store.Key
-	when time.Time
+	key    store.Key
+	when   time.Time
+	asking bool // somebody asks the database again
 }
 
 // remembered bounds for how long a revoked key could still be believed when the
@@ -167,13 +168,10 @@ func (k *Keys) Authenticate(ctx context.Context, text string) (access.Principal,
 }
 
 func (k *Keys) lookup(ctx context.Context, id string) (store.Key, error) {
-	k.mu.Lock()
-	known, ok := k.known[id]
-	k.mu.Unlock()
-	if ok && time.Since(known.when) < remembered {
-		return known.key, nil
-	}
 	asked := time.Now()
+	if key, ok := k.recall(id, asked); ok {
+		return key, nil
+	}
 	key, err := k.store.Keys.Get(ctx, id)
 	if err != nil {
 		return store.Key{}, err
@@ -183,6 +181,24 @@ func (k *Keys) lookup(ctx context.Context, id string) (store.Key, error) {
 	if len(k.known) >= mostRemembers {
 		clear(k.known)
 	}
-	k.known[id] = knownKey{key, asked}
+	k.known[id] = knownKey{key: key, when: asked}
 	return key, nil
+}
+
+// recall is what is remembered of a key. Halfway through, one of its callers is to ask again,
+// so that they do not all come to ask at once.
+func (k *Keys) recall(id string, now time.Time) (key store.Key, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known, ok := k.known[id]
+	age := now.Sub(known.when)
+	switch {
+	case !ok || age >= remembered:
+		return key, false
+	case age >= remembered/2 && !known.asking:
+		known.asking = true
+		k.known[id] = known
+		return key, false
+	}
+	return known.key, true
 }
