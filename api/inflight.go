@@ -112,14 +112,11 @@ func (f *inFlight) enter(who string, calls int, size int64) (leave func(), err e
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u := f.by[who]
-	refused := &failure{Status: http.StatusTooManyRequests, Code: tooManyInFlight, RetryAfter: refusedFor}
 	switch {
 	case u.calls+calls > f.limits.Calls:
-		refused.Detail = fmt.Sprintf("%d requests of yours are being answered already. Send the next one after an answer.", u.calls)
-		return nil, refused
+		return nil, inFlightAlready(fmt.Sprintf("%d requests of yours are being answered already. Send the next one after an answer.", u.calls))
 	case u.bytes > 0 && u.bytes+size > f.limits.Bytes:
-		refused.Detail = fmt.Sprintf("Requests of yours with %d bytes are being answered already, and at most %d may be. A body without Content-Length counts as the longest one.", u.bytes, f.limits.Bytes)
-		return nil, refused
+		return nil, inFlightAlready(fmt.Sprintf("Requests of yours with %d bytes are being answered already, and at most %d may be. A body without Content-Length counts as the longest one.", u.bytes, f.limits.Bytes))
 	}
 	u.calls, u.bytes = u.calls+calls, u.bytes+size
 	f.by[who] = u
@@ -134,15 +131,17 @@ func (f *inFlight) enter(who string, calls int, size int64) (leave func(), err e
 	}, nil
 }
 
+// inFlightAlready is that a credential has too much in flight.
+func inFlightAlready(detail string) *failure {
+	return &failure{Status: http.StatusTooManyRequests, Code: tooManyInFlight, RetryAfter: refusedFor, Detail: detail}
+}
+
 // read counts an answer of who's that reads much of the log; leave has to follow. The
 // failure is that there are too many already.
 func (f *inFlight) read(who string) (leave func(), err error) {
 	leave, ok := f.reading.Enter(who)
 	if !ok {
-		return nil, &failure{
-			Status: http.StatusTooManyRequests, Code: tooManyInFlight, RetryAfter: refusedFor,
-			Detail: fmt.Sprintf("%d exports, evidence packs and reports of yours are under way already. Begin the next one when one of them has ended.", mostLong),
-		}
+		return nil, inFlightAlready(fmt.Sprintf("%d exports, evidence packs and reports of yours are under way already. Begin the next one when one of them has ended.", mostLong))
 	}
 	return leave, nil
 }

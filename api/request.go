@@ -106,14 +106,14 @@ func readAllInto(c *call, body *bytes.Buffer) ([]byte, error) {
 	// much, and four times as long.
 	body.Grow(int(min(max(c.r.ContentLength, 0), canon.MaxBytes)) + bytes.MinRead)
 	_, err := body.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, canon.MaxBytes))
-	data := body.Bytes()
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, &failure{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: fmt.Sprintf("The body may have at most %d bytes.", canon.MaxBytes)}
-	case err != nil:
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return nil, &failure{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: fmt.Sprintf("The body may have at most %d bytes.", canon.MaxBytes)}
+		}
 		return nil, &failure{Status: http.StatusBadRequest, Code: "unreadable_body", Detail: "The body could not be read to its end."}
 	}
+	data := body.Bytes()
 	if c.begin != nil {
 		if err := c.begin(len(data)); err != nil {
 			return nil, err
@@ -316,13 +316,15 @@ func answer[T any](a *API, c *call, body canon.Value, do func(*access.Idempotenc
 // checked is answer for a proposed call, to which an accepted one's token is added.
 func checked[T any](a *API, c *call, body canon.Value, request gate.Request, do func(*access.Idempotency[T]) (T, error), render func(T) (access.Reply, error)) error {
 	reply, err := replyTo(a, c, keyed(body, request), do, render)
-	var replay *access.Replay
-	if request.WantToken && errors.As(err, &replay) {
-		reply, err = replay.Reply, nil
-		c.w.Header().Set("Idempotent-Replayed", "true")
-	}
-	if err == nil && request.WantToken {
-		reply, err = a.withToken(c, reply)
+	if request.WantToken {
+		var replay *access.Replay
+		if errors.As(err, &replay) {
+			reply, err = replay.Reply, nil
+			c.w.Header().Set("Idempotent-Replayed", "true")
+		}
+		if err == nil {
+			reply, err = a.withToken(c, reply)
+		}
 	}
 	if err == nil {
 		writeReply(c.w, reply)

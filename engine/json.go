@@ -4,12 +4,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 )
+
+// written are the bytes that encoding/json writes as they are, in ASCII.
+var written = func() (as [256]bool) {
+	for c := ' '; c <= '~'; c++ {
+		as[c] = !strings.ContainsRune(`"\<>&`, c)
+	}
+	return as
+}()
 
 // AppendJSONString appends s as encoding/json writes it.
 func AppendJSONString[T ~string](dst []byte, s T) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		if !written[s[i]] {
 			encoded, err := json.Marshal(string(s))
 			if err != nil {
 				encoded = []byte(`""`) // every text encodes

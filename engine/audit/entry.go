@@ -52,7 +52,8 @@ func (r Record) appendDocument(dst []byte, reader *canon.Reader) (document []byt
 	if !readable {
 		return r.unreadable().AppendCanonical(dst), actor
 	}
-	return v.AppendCanonicalWith(dst, r.given()...), actor
+	var given [2]canon.Member
+	return v.AppendCanonicalWith(dst, r.given(given[:0])...), actor
 }
 
 // Value is the document as a value, and who the event names as its actor; "" where
@@ -62,7 +63,7 @@ func (r Record) Value() (document canon.Value, actor string) {
 	if !readable {
 		return r.unreadable(), actor
 	}
-	return v.With(r.given()...), actor
+	return v.With(r.given(nil)...), actor
 }
 
 // read reads the body. It is not readable where it is no event that agrees with its columns.
@@ -76,13 +77,13 @@ func (r Record) read(reader *canon.Reader) (body canon.Value, readable bool, act
 	return v, v.Kind() == canon.ObjectKind && r.agrees(v), id.Str()
 }
 
-// given is what the log itself gives an event.
-func (r Record) given() []canon.Member {
-	given := []canon.Member{{Name: "timestamp", Value: text(Time(r.At))}}
+// given appends what the log itself gives an event.
+func (r Record) given(to []canon.Member) []canon.Member {
+	to = append(to, canon.Member{Name: "timestamp", Value: text(Time(r.At))})
 	if r.Leaf >= 0 {
-		given = append(given, canon.Member{Name: "seq", Value: canon.Number(float64(r.Seq()))})
+		to = append(to, canon.Member{Name: "seq", Value: canon.Number(float64(r.Seq()))})
 	}
-	return given
+	return to
 }
 
 // agrees reports whether the body says what the columns say, and nothing of
@@ -116,7 +117,7 @@ func (r Record) agrees(v canon.Value) bool {
 }
 
 func (r Record) unreadable() canon.Value {
-	members := r.given()
+	members := r.given(nil)
 	for _, m := range []struct{ name, value string }{
 		{"event_id", r.ID},
 		{"type", r.Type},

@@ -32,9 +32,9 @@ type Checked struct {
 // a waiting one has its approval. A *Refusal means that the call was not
 // judged; a *Replay that it was answered before.
 func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Idempotency[Checked]) (Checked, error) {
-	proposal, result := proposeEvent(p.AgentID, stateOf(p.MaxState), doc, g.Store.Clock())
+	proposal := proposeEvent(p.AgentID, stateOf(p.MaxState), doc, g.Store.Clock())
 	finish := func(o Outcome) Checked {
-		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval, Joined: o.Joined}
+		return Checked{Route: o.Route, Envelope: proposal.result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval, Joined: o.Joined}
 	}
 	o, err := g.submit(ctx, p, &proposal, r, access.Adapt(once, finish))
 	if err != nil {
@@ -54,7 +54,7 @@ func objections(d engine.Decision) engine.Decision {
 
 // proposeEvent reads an Agent Action Contract event as a proposal. What it
 // claims of itself beyond limit is lowered.
-func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Time) (Proposal, aana.Result) {
+func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Time) Proposal {
 	event, invalid := aana.Parse(doc)
 	if len(invalid) > 0 {
 		result := aana.Invalid(doc, invalid)
@@ -62,7 +62,7 @@ func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Ti
 		if len(call.Tool) > maxToolName || registry.ConfusableName(call.Tool) {
 			call.Tool = "" // AANA refuses it anyway; its text is not for the log
 		}
-		return Proposal{Call: call, Document: doc, own: []engine.Check{always(result.CheckResult())}}, result
+		return Proposal{Call: call, Document: doc, own: []engine.Check{always(result.CheckResult())}, result: result}
 	}
 	event, capped := event.Capped(limit)
 	result := event.Judge(now)
@@ -85,7 +85,7 @@ func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Ti
 			Message: fmt.Sprintf("The key may claim at most %q; the higher claim was lowered.", limit),
 		}}}))
 	}
-	return p, result
+	return p
 }
 
 // confirm is the event as it is once people have approved it: confirmed, with

@@ -12,7 +12,7 @@ import (
 
 // JudgeEvent judges an Agent Action Contract event as PreToolCheck does.
 func JudgeEvent(j *Judge, p access.Principal, doc canon.Value, now time.Time) (Proposal, Judgement) {
-	proposal, _ := proposeEvent(p.AgentID, aana.State(p.MaxState), doc, now)
+	proposal := proposeEvent(p.AgentID, aana.State(p.MaxState), doc, now)
 	return proposal, j.Judge(&proposal, now)
 }
 

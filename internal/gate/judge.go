@@ -343,11 +343,16 @@ func (j *Judge) policyRequest(p *Proposal) *policy.Request {
 	if p.policyArguments.Kind() == canon.ObjectKind {
 		args = p.policyArguments
 	}
-	trust := who.Trust.String()
 	tool, registered := j.Registry.Registered(p.Call.Tool)
-	r := &policy.Request{
+	// What it points to is beside it.
+	said := &struct {
+		policy.Request
+		agentType, trust, provider string
+	}{agentType: who.Type, trust: who.Trust.String(), provider: tool.Provider}
+	r := &said.Request
+	*r = policy.Request{
 		Tool: p.Call.Tool, ToolRegistered: registered, ToolCategory: tool.Category, ToolRiskDomain: tool.RiskDomain, Args: args,
-		Environment: j.Environment, AgentType: given(who.Type), TrustLevel: &trust, Provider: given(tool.Provider), Roles: who.Roles,
+		Environment: j.Environment, AgentType: given(&said.agentType), TrustLevel: &said.trust, Provider: given(&said.provider), Roles: who.Roles,
 		DataLabels: tool.DataLabels, Claims: policy.Claims{UserInput: p.input, DataLabels: p.labels},
 	}
 	if tool.Provider == "" {
@@ -359,11 +364,11 @@ func (j *Judge) policyRequest(p *Proposal) *policy.Request {
 	return r
 }
 
-func given(text string) *string {
-	if text == "" {
+func given(text *string) *string {
+	if *text == "" {
 		return nil
 	}
-	return &text
+	return text
 }
 
 const policySource = "policy"
@@ -486,8 +491,7 @@ func proposeCapped(dialect string, doc canon.Value, agentID, limit string, now t
 	state := stateOf(limit)
 	switch dialect {
 	case DialectAANA:
-		p, _ := proposeEvent(agentID, state, doc, now)
-		return p, nil
+		return proposeEvent(agentID, state, doc, now), nil
 	case DialectSPM:
 		p, wrong := proposeAction(agentID, doc)
 		p.state = state

@@ -174,10 +174,15 @@ func (s *shownRefs) add(i int, ref *Evidence, contradicts bool) {
 	s.used = append(s.used, name)
 }
 
-// bounded copies names, of which it keeps maxShown and counts the rest.
+// bounded keeps maxShown names and counts the rest; it is never nil. What is appended to
+// it is not in names.
 func bounded(names []string) []string {
-	out := append([]string{}, names[:min(len(names), maxShown)]...)
-	if more := len(names) - len(out); more > 0 {
+	if len(names) == 0 {
+		return []string{}
+	}
+	n := min(len(names), maxShown)
+	out := names[:n:n]
+	if more := len(names) - n; more > 0 {
 		out = append(out, "[and "+strconv.Itoa(more)+" more]")
 	}
 	return out

@@ -47,11 +47,11 @@ var evidenceWarnings = []string{"weak_trust_tier", "unknown_redaction_status", "
 // judgeEvidence is section 5. It returns the names under which references may
 // be shown.
 func (e Event) judgeEvidence(j *judgement, category Category, now time.Time) shownRefs {
-	found := make(codes, 0, len(evidenceRoutes)+len(evidenceWarnings))
+	var found codes
 	if len(e.Evidence) == 0 && category != PublicRead {
 		found.add("missing_evidence_refs")
 	}
-	var shown shownRefs
+	shown := shownRefs{used: make([]string, 0, min(len(e.Evidence), fewRefs))}
 	for i := range e.Evidence {
 		ref := &e.Evidence[i]
 		contradicts := false
