@@ -22,7 +22,7 @@ type nameSet struct {
 // add notes the next name, given the members before it. It returns the index
 // of the member that has the same name but for case, or -1.
 func (n *nameSet) add(before []Member, name string) int {
-	if !n.exact && !isASCII(name) {
+	if !n.exact && !IsASCII(name) {
 		n.exotic = true
 	}
 	if len(before) < fewNames {
@@ -95,7 +95,8 @@ func foldRune(r rune) rune {
 	return least
 }
 
-func isASCII(s string) bool {
+// IsASCII reports whether a text has no character beyond ASCII.
+func IsASCII(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] >= utf8.RuneSelf {
 			return false

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
+
+	"holdpoint/engine/canon"
 )
 
 func TestSkeleton(t *testing.T) {
@@ -159,7 +161,7 @@ func checkText(t interface{ Fatalf(string, ...any) }, text string) {
 	if !norm.NFD.IsNormalString(skeleton) {
 		t.Fatalf("%q: skeleton %q is not NFD", text, skeleton)
 	}
-	if isASCII(text) && (len(Lookalikes(text)) > 0 || LevelOf(text) != ASCIIOnly) {
+	if canon.IsASCII(text) && (len(Lookalikes(text)) > 0 || LevelOf(text) != ASCIIOnly) {
 		t.Fatalf("%q is ASCII and is marked", text)
 	}
 	if ClearName(text) && (LevelOf(text) > HighlyRestrictive || strings.ContainsFunc(text, ignorable)) {

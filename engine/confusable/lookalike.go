@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"holdpoint/engine/canon"
 )
 
 // Range is a stretch of a text, by byte offsets.
@@ -26,7 +28,7 @@ const typographic = "‘’‚“”–…′″‹›×∞№"
 // What is written in one script throughout, whichever, is none of these. Blanks,
 // combining marks and what is invisible are not looked at.
 func Lookalikes(text string) []Range {
-	if isASCII(text) {
+	if canon.IsASCII(text) {
 		return nil
 	}
 	f := finder{text: text, genuine: genuine(text)}

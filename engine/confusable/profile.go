@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"holdpoint/engine/canon"
 )
 
 // span is a range of characters, both ends included.
@@ -130,7 +132,7 @@ func LevelOf(name string) Level {
 
 // mixing is the level by scripts alone.
 func mixing(text string) Level {
-	if isASCII(text) {
+	if canon.IsASCII(text) {
 		return ASCIIOnly
 	}
 	common, foreign := everyScript, everyScript // what all have, and all that are not Latin

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"holdpoint/engine/canon"
 )
 
 // prototype says that a character is drawn like a text.
@@ -65,7 +67,7 @@ func Twin(c rune) string {
 		return ""
 	}
 	is, _ := prototypeOf(c)
-	if !isASCII(is) {
+	if !canon.IsASCII(is) {
 		return ""
 	}
 	return is
@@ -96,13 +98,4 @@ func ignorable(c rune) bool {
 		return true
 	}
 	return unicode.Is(unicode.Cf, c) && !unicode.Is(unicode.Prepended_Concatenation_Mark, c)
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }

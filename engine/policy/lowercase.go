@@ -28,15 +28,6 @@ func lower(s string) string {
 	return b.String()
 }
 
-func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
 // endsWord reports whether the sigma at i has a letter before it and none
 // behind (Unicode, section 3.13, Final_Sigma). What is ignored in between is
 // looked at for a bounded way only, or a text of apostrophes and sigmas would

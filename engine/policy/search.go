@@ -101,7 +101,7 @@ func (w *leafWriter) begin() {
 
 func (w *leafWriter) value(s string) {
 	w.begin()
-	if w.lower && !isASCII(s) {
+	if w.lower && !canon.IsASCII(s) {
 		s = lower(s)
 	}
 	from := len(w.buf)

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"holdpoint/engine/canon"
 	"holdpoint/engine/source"
 )
 
@@ -241,7 +242,7 @@ var lookalikes = map[rune]rune{
 // foldLetters writes full-width letters and lookalikes as ASCII, and every space
 // as one, so that shapes find them. It keeps line feeds.
 func foldLetters(s string) string {
-	if isASCII(s) {
+	if canon.IsASCII(s) {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
@@ -258,13 +259,4 @@ func foldLetters(s string) string {
 		}
 		return r
 	}, s)
-}
-
-func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
