@@ -7,18 +7,15 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
 	"pgregory.net/rapid"
-)
 
-var update = flag.Bool("update", false, "write the golden file anew")
+	"holdpoint/internal/golden"
+)
 
 const exampleName = "witness.example.com/w1"
 
@@ -61,19 +58,7 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := skey + "\n" + vkey + "\n\n" + exampleText + "\n" + Line(sig)
-	golden := filepath.Join("testdata", "cosignature.golden")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	golden.Equal(t, "testdata/cosignature.golden", got)
 }
 
 // TestSignedBytes puts together by hand what the specification says is signed.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -17,10 +16,9 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/ocsf"
+	"holdpoint/internal/golden"
 	"holdpoint/schemas"
 )
-
-var update = flag.Bool("update", false, "write the golden file anew")
 
 var product = ocsf.Product{Name: "Holdpoint", VendorName: "Holdpoint", Version: "1.0.0"}
 
@@ -114,19 +112,7 @@ func TestSamplesAreValid(t *testing.T) {
 		got.Write(line)
 		got.WriteByte('\n')
 	}
-	const golden = "testdata/events.ocsf.golden.jsonl"
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the encoding has changed; look at it, then use -update\ngot:\n%s", got.Bytes())
-	}
+	golden.Equal(t, "testdata/events.ocsf.golden.jsonl", got.Bytes())
 }
 
 // TestEveryTypeHasItsPlace: each type of engine/event.go has a sample, and none

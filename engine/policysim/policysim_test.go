@@ -1,10 +1,7 @@
 package policysim_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,9 +10,8 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/policysim"
+	"holdpoint/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden file anew")
 
 func TestVerdictOf(t *testing.T) {
 	for want, d := range map[string]policy.Decision{
@@ -89,20 +85,7 @@ func TestCompare(t *testing.T) {
 	if r.Calls != 12 || r.Same != 2 || r.Open() != 2 {
 		t.Errorf("calls %d, same %d, open %d", r.Calls, r.Same, r.Open())
 	}
-	got := r.Text()
-	path := filepath.Join("testdata", "report.txt")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	golden.Equal(t, "testdata/report.txt", r.Text())
 }
 
 // Every case is counted once, and every past denial that is let through is named.

@@ -2,9 +2,6 @@ package policytest_test
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +10,8 @@ import (
 	"holdpoint/engine/policy"
 	"holdpoint/engine/policytest"
 	"holdpoint/engine/source"
+	"holdpoint/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -133,24 +129,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "run.txt", text.String()+string(encoded)+"\n")
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	golden.Equal(t, "testdata/run.txt", text.String()+string(encoded)+"\n")
 }
 
 func TestExpired(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"flag"
 	"io"
 	"os"
 	"reflect"
@@ -15,9 +14,8 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/spreadsheet"
+	"holdpoint/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden file anew")
 
 // samples are realistic events of every type, shared with the other export.
 func samples(t testing.TB) []engine.Event {
@@ -69,19 +67,7 @@ func TestSamples(t *testing.T) {
 		}
 	}
 	w.Flush()
-	const golden = "testdata/events.golden.csv"
-	if *update {
-		if err := os.WriteFile(golden, file.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(file.Bytes(), want) {
-		t.Errorf("the file has changed; look at it, then use -update\ngot:\n%s", file.Bytes())
-	}
+	golden.Equal(t, "testdata/events.golden.csv", file.Bytes())
 	r := csv.NewReader(&file)
 	r.FieldsPerRecord = len(spreadsheet.Header())
 	if _, err := r.Read(); err != nil {

@@ -1,12 +1,8 @@
 package aana_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +10,8 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/aana"
+	"holdpoint/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // The answers' wire form is a promise; the golden files are read in review.
 func TestEnvelopeGolden(t *testing.T) {
@@ -44,19 +39,7 @@ func TestEnvelopeGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			got = append(got, '\n')
-			path := filepath.Join("testdata", "envelope_"+tt.name+".json")
-			if *update {
-				if err := os.WriteFile(path, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s differs (go test -update rewrites it):\n%s", path, got)
-			}
+			golden.Equal(t, "testdata/envelope_"+tt.name+".json", got)
 		})
 	}
 }

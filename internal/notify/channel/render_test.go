@@ -3,14 +3,11 @@ package channel
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"io"
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
 	netmail "net/mail"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,9 +18,8 @@ import (
 	"golang.org/x/net/html"
 
 	"holdpoint/engine"
+	"holdpoint/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func mailer(t testing.TB) *Mail {
 	t.Helper()
@@ -146,19 +142,7 @@ func TestGolden(t *testing.T) {
 					}
 					got = append(indented.Bytes(), '\n')
 				}
-				path := filepath.Join("testdata", name+"."+ext)
-				if *update {
-					if err := os.WriteFile(path, got, 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !bytes.Equal(got, want) {
-					t.Errorf("got\n%s\nwant\n%s", got, want)
-				}
+				golden.Equal(t, "testdata/"+name+"."+ext, got)
 			})
 		}
 	}
