@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 )
 
@@ -34,27 +33,14 @@ func (a *clientAgent) aana(t *testing.T, command []string, env ...string) *aanaP
 	t.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = environment(append(env, "HOLDPOINT_URL="+a.proxy.url, "HOLDPOINT_API_KEY="+a.client.key, "RUNS="+a.runsFile)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &aanaProgram{t, in, bufio.NewScanner(out), &strings.Builder{}}
-	p.out.Buffer(nil, 1<<20)
-	cmd.Stderr = p.errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	endsBy(t, cmd)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	in, out := startTalking(t, cmd)
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait() // one is killed
 	})
-	return p
+	return &aanaProgram{t, in, out, &errs}
 }
 
 func (p *aanaProgram) tell(order map[string]any) {

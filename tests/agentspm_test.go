@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -36,22 +35,10 @@ func startProtected(t *testing.T, spm, url, agent, key string) *protected {
 	t.Helper()
 	cmd := exec.Command("node", "agentspm.mjs", url)
 	cmd.Dir, cmd.Env = npmDir, environment("HOLDPOINT_TEST_KEY="+key, "HOLDPOINT_TEST_AGENT="+agent, "AGENT_SPM="+spm)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var errs strings.Builder
 	cmd.Stderr = &errs
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	endsBy(t, cmd)
-	p := &protected{in: in, out: bufio.NewScanner(out)}
+	in, out := startTalking(t, cmd)
+	p := &protected{in: in, out: out}
 	t.Cleanup(func() {
 		_ = in.Close()
 		if err := cmd.Wait(); (err != nil) != p.killed || errs.Len() > 0 {

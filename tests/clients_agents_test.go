@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -138,21 +137,9 @@ func (a *clientAgent) start(args ...string) *agentProcess {
 	if a.journal != "" {
 		cmd.Env = append(cmd.Env, "JOURNAL="+a.journal)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p := &agentProcess{t: a.t, cmd: cmd, errs: &strings.Builder{}}
 	cmd.Stderr = p.errs
-	if _, err := cmd.StdinPipe(); err != nil { // an agent that hangs reads from it
-		a.t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	p.lines = bufio.NewScanner(out)
-	if err := cmd.Start(); err != nil {
-		a.t.Fatal(err)
-	}
-	endsBy(a.t, cmd)
+	_, p.lines = startTalking(a.t, cmd) // an agent that hangs reads from its standard input
 	a.t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return p
 }

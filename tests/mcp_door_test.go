@@ -205,21 +205,7 @@ func talkTo(t testing.TB, env []string, args ...string) *talk {
 	t.Helper()
 	k := &talk{t: t, cmd: exec.Command(binary(t), append([]string{"mcp"}, args...)...)}
 	k.cmd.Env, k.cmd.Stderr = environment(env...), &k.errs
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var err error
-	if k.in, err = k.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := k.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.out = bufio.NewScanner(out)
-	k.out.Buffer(nil, 8<<20)
-	if err := k.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	endsBy(t, k.cmd)
+	k.in, k.out = startTalking(t, k.cmd)
 	k.say(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"tests","version":"1"}}}`)
 	if hello := k.hear(); string(hello.ID) != `"hello"` || hello.Error != nil {
 		t.Fatalf("initialize: %+v", hello)

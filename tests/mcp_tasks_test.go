@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -28,20 +27,8 @@ func (g *gateway) tasks(address string) *taskHost {
 	g.t.Helper()
 	cmd := exec.Command(binary(g.t), "mcp-proxy", "--name", g.name, "--pins", filepath.Join(g.dir, "pins.json"), "--", g.server)
 	cmd.Env = environment("HOLDPOINT_URL="+address, "HOLDPOINT_API_KEY="+g.key, toolServerEnv+"="+g.runs)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		g.t.Fatal(err)
-	}
-	endsBy(g.t, cmd)
-	h := &taskHost{t: g.t, cmd: cmd, in: in, lines: bufio.NewScanner(out)}
+	h := &taskHost{t: g.t, cmd: cmd}
+	h.in, h.lines = startTalking(g.t, cmd)
 	g.t.Cleanup(h.kill)
 	if got, ok := h.do("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"h","version":"1"}}`); !ok || !strings.Contains(string(got), `"tasks"`) {
 		g.t.Fatalf("it offers %s", got)

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -32,23 +31,10 @@ func startTypescript(t testing.TB, env []string, args ...string) (*typescript, s
 	}
 	cmd := exec.Command("node", append([]string{"client.mjs"}, args...)...)
 	cmd.Dir, cmd.Env = npmDir, environment(env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var errs strings.Builder
 	cmd.Stderr = &errs
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	endsBy(t, cmd)
-	c := &typescript{in: in, out: bufio.NewScanner(out)}
-	c.out.Buffer(nil, 8<<20)
+	in, out := startTalking(t, cmd)
+	c := &typescript{in: in, out: out}
 	first, err := c.next()
 	if err != nil || first.Failed != "" {
 		_ = cmd.Wait()

@@ -1,11 +1,13 @@
 package tests
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -410,6 +412,28 @@ func (s *sharedDev) stop() error {
 func endsBy(t testing.TB, cmd *exec.Cmd) {
 	timer := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	t.Cleanup(func() { timer.Stop() })
+}
+
+// startTalking starts a command that is spoken to line by line. It is killed when this
+// process ends, and when it talks for too long.
+func startTalking(t testing.TB, cmd *exec.Cmd) (in io.WriteCloser, lines *bufio.Scanner) {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	endsBy(t, cmd)
+	lines = bufio.NewScanner(out)
+	lines.Buffer(nil, 8<<20)
+	return in, lines
 }
 
 // command is a finished run of a subcommand.

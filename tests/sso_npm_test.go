@@ -3,13 +3,11 @@
 package tests
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -27,20 +25,8 @@ func TestSSOOfOthers(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	server := exec.Command(program)
-	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in, err := server.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, said := startTalking(t, server)
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	said := bufio.NewScanner(out)
 	if !said.Scan() {
 		t.Fatalf("it does not say where it is: %v", said.Err())
 	}
