@@ -1,15 +1,14 @@
-// Package workflows holds the Approval workflow and the contract of the
-// activities that it calls. A workflow here holds no policy, no arguments and
-// no decision: it only makes sure that Settle is asked again after every
-// change and after every deadline, until the approval is over. Names and input
-// fields are for ever; they may be added to, never renamed.
+// Package workflows holds two workflows, and the contract of the activities that they call.
+// Approval has Settle asked again after every change and after every deadline, until the
+// approval is over. Notification has a notification delivered. A workflow here holds no policy,
+// no arguments and no decision. Names and input fields are for ever; they may be added to,
+// never renamed.
 //
-//	        ┌──────────────────────────────────────────────┐
-//	        ▼                                              │
+//	         ┌──────────────────────────────────────────────┐
+//	         ▼                                              │
 //	start ─ Settle ── over? ── yes ──► done                │
 //	                    │ no                               │
-//	                    └─► wait: signal "changed", the next deadline,
-//	                              or the answer of CheckTicket
+//	                    └─► wait: signal "changed", the next deadline, or the answer of CheckTicket
 package workflows
 
 import (
@@ -118,7 +117,7 @@ func Approval(ctx workflow.Context, in ApprovalInput) error {
 func settle(ctx workflow.Context, approvalID string, locally bool) (settled SettleResult, err error) {
 	in := SettleInput{ApprovalID: approvalID, Version: Version}
 	if locally {
-		if err := workflow.ExecuteLocalActivity(once(ctx), SettleActivity, in).Get(ctx, &settled); err == nil {
+		if err := workflow.ExecuteLocalActivity(oneLocalAttempt(ctx), SettleActivity, in).Get(ctx, &settled); err == nil {
 			return settled, nil
 		}
 	}

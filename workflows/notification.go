@@ -56,8 +56,8 @@ func Notification(ctx workflow.Context, in NotificationInput) error {
 	return workflow.NewContinueAsNewError(ctx, NotificationWorkflow, in)
 }
 
-// sending is for an attempt, which may wait for the other side for twenty seconds.
-// What fails here is our own database: it is asked until it answers.
+// sending is for an attempt, which waits for the other side for at most twenty seconds. An
+// error of it is our own database's: the attempt is repeated until that answers.
 func sending(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 45 * time.Second,

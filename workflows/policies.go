@@ -24,9 +24,9 @@ func untilDone(ctx workflow.Context) workflow.Context {
 	})
 }
 
-// once is for what is tried a single time within a workflow's task, and well within the
-// time that the task has.
-func once(ctx workflow.Context) workflow.Context {
+// oneLocalAttempt is for what a worker tries a single time within a workflow's task, and well
+// within the time that the task has.
+func oneLocalAttempt(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: time.Second,
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},

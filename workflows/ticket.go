@@ -50,7 +50,7 @@ func (l *ticketPoller) look(ctx workflow.Context, settled SettleResult) time.Dur
 	if left := l.again.Sub(workflow.Now(ctx)); left > 0 {
 		return min(wake, left)
 	}
-	l.answer = workflow.ExecuteActivity(onlyOnce(ctx), CheckTicketActivity, l.input)
+	l.answer = workflow.ExecuteActivity(oneAttempt(ctx), CheckTicketActivity, l.input)
 	return wake
 }
 
@@ -68,8 +68,8 @@ func (l *ticketPoller) checked(ctx workflow.Context) {
 	l.again = workflow.Now(ctx).Add(max(wait, result.RetryIn))
 }
 
-// onlyOnce is for what is asked again by the workflow itself, in its own time.
-func onlyOnce(ctx workflow.Context) workflow.Context {
+// oneAttempt is for what the workflow itself asks again, in its own time.
+func oneAttempt(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: time.Minute,
 		StartToCloseTimeout:    12 * time.Second,

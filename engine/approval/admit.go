@@ -48,8 +48,8 @@ func Admit(p Plan, facts []Fact, f Fact, now time.Time) error {
 	return m.admit(&f)
 }
 
-// Discharger is who gives what an approval waits for by such a fact; "" for a vote, and
-// for a fact that gives nothing.
+// Discharger says who meets a requirement by such a fact; "" for a vote, and for a fact that
+// meets none.
 func (f Fact) Discharger() engine.Discharger {
 	switch f.Kind {
 	case Reply:
@@ -104,7 +104,7 @@ func (m *machine) admit(f *Fact) error {
 			return ErrMachine
 		case m.excluded(f.Voter):
 			return ErrSelfReview
-		case m.refuses(f) < 0:
+		case !m.mayDeny(f):
 			return ErrNotEligible
 		case f.Kind == Question && m.question != nil:
 			return ErrAsked
@@ -146,7 +146,7 @@ func (m *machine) excluded(v Voter) bool {
 	return slices.ContainsFunc(v.identities(), func(who string) bool { return slices.Contains(m.p.Excluded, who) })
 }
 
-// admitVote says of a vote that lacks nothing but a signature that it does.
+// admitVote returns ErrNotSigned for a vote that lacks nothing but a signature.
 func (m *machine) admitVote(f *Fact) error {
 	err := m.admitBallot(f)
 	if err == nil || f.Signed {
@@ -170,8 +170,8 @@ func (m *machine) admitBallot(f *Fact) error {
 		return ErrNotEligible
 	}
 	if !f.Yes {
-		switch i := m.refuses(f); {
-		case i < 0:
+		switch {
+		case !m.mayDeny(f):
 			return ErrNotEligible
 		case slices.ContainsFunc(m.noes, func(n *Fact) bool { return shareVoice(n.Voter, f.Voter) }):
 			return ErrAlreadyVoted
@@ -250,8 +250,8 @@ func (m *machine) admitExtension(f *Fact) error {
 	return nil
 }
 
-// silences reports whether the voter would take back the no of somebody else: who
-// stands in for a person says nothing against what that person has said.
+// silences reports whether a yes of v would take back a no in which v had no part: who stands
+// in for a person cannot overrule that person.
 func silences(v, no Voter) bool {
 	return shareVoice(v, no) && !slices.Contains(no.identities(), v.Identity)
 }

@@ -13,7 +13,7 @@ import (
 // claimFor is how long a claim lasts that nobody gives back.
 const claimFor = 30 * time.Minute
 
-// machine is a State in the making.
+// machine computes a State, one fact after another.
 type machine struct {
 	State
 	p      Plan

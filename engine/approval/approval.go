@@ -55,14 +55,14 @@ type Approval struct {
 	// Successor is the approval that was opened in this one's place, because the
 	// world had changed; "" for none.
 	Successor string
-	// ErasedAt is since when what was asked for, and what people said of it, is
-	// gone; zero while it is there.
+	// ErasedAt is when the request and what people said of it were erased; zero while they are
+	// there.
 	ErasedAt time.Time
 
 	State State
 	Facts []Fact
-	// Unlogged are facts in the database of which no event tells the same; see
-	// HoldAgainst. They count for nothing.
+	// Unlogged are facts in the database that no event confirms (HoldAgainst). They count for
+	// nothing.
 	Unlogged []Fact
 	// Final is how the approval stood when it ended; nil while pending.
 	Final *Final
@@ -77,15 +77,15 @@ type Final struct {
 	Requirements []Progress `json:"requirements"`
 	// Decisive is the Seq of the fact that ended it; 0 for a deadline.
 	Decisive int64 `json:"decisive,omitempty"`
-	// Broken says that the glass was broken for it, and Owed that one person did
-	// so alone.
+	// Broken says that it was approved in an emergency, by breaking the glass. Owed says that
+	// one person did so alone, so that somebody else has to review it.
 	Broken bool `json:"broken,omitempty"`
 	Owed   bool `json:"owed,omitempty"`
 	// Counted are the Seqs of the votes that counted.
 	Counted []int64 `json:"counted,omitempty"`
 }
 
-// Final is what is kept of a state that has ended the approval.
+// Final returns what is kept of a state in which the approval has ended.
 func (s State) Final() Final {
 	f := Final{Status: s.Status, At: s.At, Stage: s.Stage, Requirements: s.Requirements}
 	if s.Decisive != nil {
@@ -156,8 +156,8 @@ func (a Approval) Ticket() (ticket Ticket, checked, attached bool) {
 	return ticket, checked, attached
 }
 
-// MayVote reports why the person with this standing could not approve the
-// approval now, having just proved who they are and signed it, or nil.
+// MayVote returns nil if a person with this standing could approve now, once they have proved
+// who they are and signed; else it says why not.
 func (a Approval) MayVote(v Voter, now time.Time) error {
 	if a.Status.Terminal() {
 		return ErrDecided

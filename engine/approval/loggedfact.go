@@ -47,7 +47,7 @@ func FactKindsOf(t engine.EventType) []FactKind {
 	}
 }
 
-// NotInLog is the reason of the event that tells of a fact without an event.
+// NotInLog is the reason of the event that reports a fact which no event confirms.
 var NotInLog = engine.Reason{Code: "FACT_NOT_IN_LOG", Message: "The database has a fact of which no event tells the same, or without the signature that it takes. It was written around the programs, and counts for nothing."}
 
 // UnloggedPayload is the payload of that event: what the row says of itself.
@@ -58,14 +58,15 @@ type UnloggedPayload struct {
 	} `json:"unlogged"`
 }
 
-// UnloggedPayload is the payload of the event that tells that no event tells of f.
+// UnloggedPayload returns the payload of the event that reports f as unlogged.
 func (f Fact) UnloggedPayload() (p UnloggedPayload) {
 	p.Unlogged.FactRecord, p.Unlogged.Actor = *f.Payload().Fact, f.Actor
 	return p
 }
 
-// Authentic is what the keyed hash of a fact is of: what its event tells, but for number
-// and time, which the database gives, and for the hash itself; of the nonce, too.
+// Authentic returns the bytes that the keyed hash of a fact (Details.Mac) covers: the approval,
+// the nonce, the actor, and what the fact's event tells, without number and time, which the
+// database gives, and without the hash itself.
 func (f Fact) Authentic(approvalID string) ([]byte, error) {
 	nonce, _, _ := strings.Cut(f.Details.Mac, ".")
 	p := f.Payload()
@@ -81,16 +82,17 @@ func (f Fact) Authentic(approvalID string) ([]byte, error) {
 	return told, nil
 }
 
-// HoldAgainst holds the facts of a pending approval against its events, and takes
-// out of Facts those of which no event tells the same: approval, kind, contributor,
-// content, edition and time. They are in Unlogged then. So are those that are not
-// authentic, and the later of two with one keyed hash; authentic may be nil for who has
-// no key, and is not asked for an approval that began when facts had no such hash. So
-// are, last, those whose signature is none of their actor's passkeys, or that lack one
-// though only signed ones can count. The events are in the order in which they were
-// appended, with those of the passkeys of everybody who has signed. Once it has ended,
-// erasures take words out of facts that the events still have the digests of, so that
-// nothing is compared.
+// HoldAgainst compares the facts of a pending approval with its events, and moves those to
+// Unlogged
+//   - of which no event tells the same: approval, kind, contributor, content, edition and time;
+//   - that are not authentic, and the later of two with one keyed hash. authentic is nil for a
+//     caller without the key. It is not asked about an approval that began when facts had no hash;
+//   - whose signature none of their actor's passkeys made, or that lack one though only signed
+//     ones can count.
+//
+// The events are in the order in which they were appended, with those of the passkeys of
+// everybody who has signed. Nothing is compared once the approval has ended: erasures take
+// words out of facts then, of which the events keep the digests.
 func (a *Approval) HoldAgainst(events []engine.Event, authentic func(Fact) bool) {
 	if a.Final != nil || len(a.Facts) == 0 {
 		return
@@ -145,8 +147,8 @@ type loggedClaim struct {
 	signed bool
 }
 
-// Differs reports whether the fact says otherwise than its event, but for its comment,
-// which may have been erased since.
+// Differs reports whether the fact differs from its event in more than the comment, which may
+// have been erased since.
 func (f Fact) Differs(e engine.Event) bool {
 	var told FactPayload
 	if json.Unmarshal(e.SafePayload, &told) != nil || told.Fact == nil || e.Actor != f.Actor {

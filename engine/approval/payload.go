@@ -120,7 +120,7 @@ func (f Fact) EditionPayload(p Plan) FactPayload {
 	return t
 }
 
-// fact is the fact again. A comment that there was is only known to have been.
+// fact turns the payload back into the fact. Of a comment it knows only that there was one.
 func (t FactPayload) fact(actor engine.Actor, v Voter) Fact {
 	f := Fact{
 		Seq: t.Fact.Seq, At: t.Fact.At, Kind: t.Fact.Kind, Edition: t.Fact.Edition, Yes: t.Fact.Yes, Denial: t.Fact.Denial,
@@ -145,7 +145,7 @@ type SettledPayload struct {
 	Edition   int       `json:"edition"`
 	EditionPayload
 
-	// Facts are the numbers of all that there were, in order.
+	// Facts holds the Seqs of all facts that there were, in order.
 	Facts []int64 `json:"facts"`
 	// Behind is who contributed which facts, each person once.
 	Behind []VoterFacts `json:"behind,omitempty"`
@@ -189,8 +189,8 @@ func (t VoterRecord) same(other VoterRecord) bool {
 		slices.EqualFunc(t.Via, other.Via, VoterRecord.same)
 }
 
-// PayloadRequirements are requirements as events hold them: without the people
-// whom they suggest, who are e-mail addresses and have no vote by that.
+// PayloadRequirements returns requirements as events hold them: without the people whom they
+// suggest. Those are e-mail addresses, and a suggestion gives nobody a vote.
 func PayloadRequirements(requirements []engine.Requirement) []engine.Requirement {
 	told := slices.Clone(requirements)
 	for i := range told {

@@ -103,9 +103,9 @@ type Terms struct {
 	// caller wanted a token: it asks for nobody, and it is approved at once. It is
 	// the authorization state that the caller may claim at most.
 	AcceptedAs string `json:"accepted_as,omitempty"`
-	// Stakes is by what people are told in one sentence what the call will do; nil
-	// where nobody has registered a template. It is here so that a changed
-	// registration changes no card, and so that the log has it.
+	// Stakes is the template of the sentence that tells people what the call will do; nil where
+	// nobody has registered one. The plan keeps it so that a later registration changes no
+	// card, and so that the log has it.
 	Stakes *Stakes `json:"stakes,omitempty"`
 }
 

@@ -7,9 +7,9 @@ import (
 	"holdpoint/engine"
 )
 
-// seat is one person that a requirement needs: whoever has the role, or one to
+// place is one person that a requirement needs: whoever has the role, or one to
 // which the requirement had been escalated when they spoke.
-type seat struct {
+type place struct {
 	requirement int
 	role        string
 	signed      bool // it takes a signed vote
@@ -32,31 +32,31 @@ func (m *machine) ballot(f *Fact) ballot {
 	return b
 }
 
-func (b ballot) fills(p seat) bool {
+func (b ballot) fills(p place) bool {
 	return (b.Signed || !p.signed) && (slices.Contains(b.Voter.speaker().Roles, p.role) || slices.Contains(b.later, p.requirement))
 }
 
 // maxChoices bounds how many combinations of any_of groups are looked at.
 const maxChoices = 64
 
-// seatings are the ways in which the waiting requirements can be filled: one for
+// layouts are the ways in which the waiting requirements can be filled: one for
 // each combination of the groups of which any one is enough. In each, the places
 // whose time is up first come first.
-func (m *machine) seatings() [][]seat {
+func (m *machine) layouts() [][]place {
 	order := make([]int, 0, m.hi-m.lo)
 	due := map[int]time.Time{}
 	for i := m.lo; i < m.hi; i++ {
 		order, due[i] = append(order, i), m.due(i)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return due[a].Compare(due[b]) })
-	all := [][]seat{nil}
+	all := [][]place{nil}
 	for _, i := range order {
 		r := m.p.Requirements[i]
 		groups := r.AnyOf
 		if len(groups) == 0 {
 			groups = []engine.Group{{Role: r.Role, Needed: r.Needed}}
 		}
-		var next [][]seat
+		var next [][]place
 		for _, layout := range all {
 			for _, g := range groups {
 				if len(next) == maxChoices {
@@ -64,7 +64,7 @@ func (m *machine) seatings() [][]seat {
 				}
 				with := slices.Clone(layout)
 				for range g.Needed {
-					with = append(with, seat{i, g.Role, r.Signed})
+					with = append(with, place{i, g.Role, r.Signed})
 				}
 				next = append(next, with)
 			}
@@ -77,7 +77,7 @@ func (m *machine) seatings() [][]seat {
 // match fills places with votes, each vote one place at most: a largest
 // matching, in which the first places are filled rather than the last. It
 // returns which place each vote fills, -1 for none.
-func match(places []seat, votes []ballot) []int {
+func match(places []place, votes []ballot) []int {
 	taken := make([]int, len(votes))
 	for i := range taken {
 		taken[i] = -1
@@ -106,11 +106,11 @@ func hasAny(v Voter, roles []string) bool {
 	return slices.ContainsFunc(v.speaker().Roles, func(r string) bool { return slices.Contains(roles, r) })
 }
 
-// filled measures how far votes bring the turn: a vote is worth something in any
-// of the layouts.
+// filled counts the places that the votes fill, in all layouts together: a vote is worth
+// something if it fills a place in any of them.
 func (m *machine) filled(votes []ballot) int {
 	total := 0
-	for _, layout := range m.seatings() {
+	for _, layout := range m.layouts() {
 		total += count(match(layout, votes))
 	}
 	return total
@@ -132,7 +132,7 @@ func (m *machine) fill() {
 	var needed, given []int
 	var until time.Time
 	least := 0
-	for _, layout := range m.seatings() {
+	for _, layout := range m.layouts() {
 		taken := match(layout, m.ballots)
 		wants, has := make([]int, m.hi-m.lo), make([]int, m.hi-m.lo)
 		for _, p := range layout {
@@ -187,20 +187,19 @@ func (m *machine) mayFill(f *Fact) bool {
 	return false
 }
 
-// refuses is a requirement in which the voter has a say, so that their no would
-// count, -1 for none.
-func (m *machine) refuses(f *Fact) int {
+// mayDeny reports whether the voter has a say in any requirement, so that their no counts.
+func (m *machine) mayDeny(f *Fact) bool {
 	for i := range m.p.Requirements {
 		if m.mayVoteOn(i, f) {
-			return i
+			return true
 		}
 	}
-	return -1
+	return false
 }
 
-// Possible reports whether the people, each for themselves and as they stand,
-// could still bring the turn to its end together with the votes that are there.
-// It says nothing of an approval that waits for no reviewers.
+// Possible reports whether the people, each for themselves and as they stand, could still bring
+// the turn to its end together with the votes that are there. It is true of an approval that is
+// over, and of one that does not wait for people.
 func Possible(p Plan, facts []Fact, people []Voter, now time.Time) bool {
 	m := replay(p, facts, now)
 	if m.Status != Pending {
@@ -218,7 +217,7 @@ func Possible(p Plan, facts []Fact, people []Voter, now time.Time) bool {
 		f.Voter, f.Signed = v, true
 		votes = append(votes, m.ballot(f))
 	}
-	return slices.ContainsFunc(m.seatings(), func(layout []seat) bool { return count(match(layout, votes)) == len(layout) })
+	return slices.ContainsFunc(m.layouts(), func(layout []place) bool { return count(match(layout, votes)) == len(layout) })
 }
 
 // voters are those of the people whose voice is still to be heard. All accounts

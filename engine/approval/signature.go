@@ -140,10 +140,10 @@ func (f Fact) unaltered() bool {
 	return f.Details.Signature.ConstraintsDigest == ConstraintsDigest(f.Details.Salt, f.Details.Constraints)
 }
 
-// SignedOnly reports whether only signed votes can count by the requirements, as all
+// signedOnly reports whether only signed votes can count by the requirements, as all
 // that people may vote on demand it; and whether the glass, which approves all that is
 // left, can be broken by a signed fact only.
-func SignedOnly(requirements []engine.Requirement) (votes, glass bool) {
+func signedOnly(requirements []engine.Requirement) (votes, glass bool) {
 	if len(requirements) == 0 {
 		return false, false
 	}
@@ -155,7 +155,7 @@ func SignedOnly(requirements []engine.Requirement) (votes, glass bool) {
 // LacksSignature reports whether an unsigned fact of a kind cannot have come in by the
 // programs, because the requirements demand a signature of every such fact.
 func LacksSignature(requirements []engine.Requirement, kind FactKind) bool {
-	votes, glass := SignedOnly(requirements)
+	votes, glass := signedOnly(requirements)
 	return kind == Vote && votes || kind == BreakGlass && glass
 }
 

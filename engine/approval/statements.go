@@ -33,8 +33,8 @@ func (d Denial) Text() string {
 	return string(d)
 }
 
-// Statement is how the fact is told. What its details add beyond that is their
-// readers' to say.
+// Statement returns the words that tell of the fact. Readers add what its details say beyond
+// that.
 func (f Fact) Statement() engine.Statement {
 	s := statements[f.Kind]
 	if giver := f.Discharger(); giver != "" {

@@ -46,10 +46,12 @@ func Tighten(base, more json.RawMessage) (json.RawMessage, error) {
 	return canon.Object(members...).Canonical(), nil
 }
 
-// Bounds checks what one vote adds to the constraints that a rule sets, for a call with these
-// arguments, an object: a number under max, or over min, of which the call has the other already
-// permits what may not run, and so may whatever else is no plain number, but for a list: what counts
-// its elements, and what bounds nothing of the call, is for whoever runs it. The error names the constraint and quotes no value.
+// Bounds checks the constraints that one vote adds to a rule's, for a call with these
+// arguments, an object. A number under max, or over min, of which the call has the other
+// already is an error, as the call could not run. So is a bound of an argument that is no plain
+// number: nobody can tell whether the call is within it. A bound of a list may count its
+// elements, and one may bound nothing of the call: whoever runs the call keeps to those. The
+// error names the constraint and quotes no value.
 func Bounds(base, more json.RawMessage, args canon.Value) error {
 	have, err := constraints(base)
 	if err != nil {

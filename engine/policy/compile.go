@@ -55,7 +55,7 @@ func (c *compiler) need(n source.Node, name string) (source.Node, bool) {
 // bundleFields are those of a bundle beside its rules.
 var bundleFields = []string{"version", "generated_at", "expires_at", "rules", "defaults", "signature", "signed_by"}
 
-// misspells reports whether a field that there is not is another one, misspelt.
+// misspells reports whether a field that bundles do not have is probably another one, misspelt.
 func misspells(text, field string) bool {
 	known := slices.Contains(ruleFields, text) || slices.Contains(matchFields, text) || slices.Contains(bundleFields, text)
 	return !known && (len(field) > 3 || strings.EqualFold(text, field)) && source.Nearest(text, []string{field}) != ""

@@ -6,7 +6,7 @@ import "holdpoint/engine/confusable"
 // cannot be seen in it, or by how it is drawn. "*" means every tool elsewhere.
 func ConfusableName(name string) bool { return name == "*" || !confusable.ClearName(name) }
 
-// AddTool registers a tool in the snapshot, and under what its name is drawn like.
+// AddTool adds a tool to the snapshot, and its name to those by which lookalikes are found.
 func (s *Snapshot) AddTool(t Tool) {
 	if s.Tools == nil {
 		s.Tools = map[string]Tool{}

@@ -29,7 +29,7 @@ func (w Writer) builtIn(f matchedTemplate, args canon.Value) (Sentence, bool) {
 	return s.Sentence, true
 }
 
-// call is a call that a built-in template is looked for.
+// call is a call for which a built-in template is sought.
 type call struct {
 	tool  string
 	words []string // of the tool's name, in lower case
@@ -52,9 +52,9 @@ func (c *call) slot(names string) string {
 	return place
 }
 
-// otherFields is the first of several places. The others are told to be left out: it is for what
-// says less of a call.
-func (c *call) otherFields(names string) string {
+// firstOf is the first of several places, for arguments that say less of a call. The sentence
+// tells that the others are left out.
+func (c *call) firstOf(names string) string {
 	place, _ := c.first(names)
 	return place
 }
@@ -167,7 +167,7 @@ func refund(c *call) (f matchedTemplate, ok bool) {
 		return f, false
 	}
 	f.text = "Refund " + amount + with(" to *", c.slot("customer.name customer customer_id customer_email email user_id "+payees), "") +
-		with(" for order ", c.otherFields("order order_id order_number"), "") + with(" of payment ", c.otherFields("payment payment_id payment_intent charge charge_id transaction_id"), "") +
+		with(" for order ", c.firstOf("order order_id order_number"), "") + with(" of payment ", c.firstOf("payment payment_id payment_intent charge charge_id transaction_id"), "") +
 		with(", to account *", c.slot(accounts), "account")
 	return f, true
 }
@@ -183,7 +183,7 @@ func payment(c *call) (f matchedTemplate, ok bool) {
 		f.text += with(" to *", c.slot("customer.name customer customer_id customer_email"), "")
 	}
 	f.text += with(" to *", c.slot(payees), "") + with(", account *", c.slot(accounts), "account") +
-		with(", from account ", c.slot("from_account source_account from_iban from"), "account") + with(", reference ", c.otherFields("reference memo description invoice invoice_id"), "")
+		with(", from account ", c.slot("from_account source_account from_iban from"), "account") + with(", reference ", c.firstOf("reference memo description invoice invoice_id"), "")
 	return f, true
 }
 
@@ -205,7 +205,7 @@ func mail(c *call) (f matchedTemplate, ok bool) {
 	f.text = "Send"
 	if subject := c.slot("subject title"); subject != "" {
 		f.text += with(" ", subject, "")
-	} else if body := c.otherFields("text body message content"); body != "" {
+	} else if body := c.firstOf("text body message content"); body != "" {
 		f.text += with(" ", body, "line")
 	}
 	f.text += with(" to *", to, "list") + with(", copy to *", c.slot("cc"), "list") + with(", hidden copy to *", c.slot("bcc"), "list")
@@ -228,7 +228,7 @@ func deployment(c *call) (f matchedTemplate, ok bool) {
 	if verb == "" || c.nameHas(looks) || what == "" {
 		return f, false
 	}
-	f.text = verb + with(" *", what, "") + with(" ", c.otherFields("version tag ref commit revision to_version image_tag"), "") +
+	f.text = verb + with(" *", what, "") + with(" ", c.firstOf("version tag ref commit revision to_version image_tag"), "") +
 		with(" to ", c.slot("replicas instances count desired_count"), "") + with(" in *", c.slot("environment env stage cluster namespace target"), "")
 	return f, true
 }
@@ -278,13 +278,13 @@ func file(c *call) (f matchedTemplate, ok bool) {
 		}
 	case c.nameHas("move rename mv") && from != "" && to != "":
 		f.text = with("Move *", from, "path") + with(" to *", to, "path")
-		c.written(&f, to)
+		c.markActing(&f, to)
 	case c.nameHas("copy cp") && from != "" && to != "":
 		f.text = with("Copy *", from, "path") + with(" to *", to, "path")
-		c.written(&f, to)
+		c.markActing(&f, to)
 	case c.nameHas("write create save put append edit update patch replace upload") && place != "":
-		f.text = with("Write *", place, "path") + with(": ", c.otherFields("content contents text data file_text new_string new_text"), "line")
-		c.written(&f, place)
+		f.text = with("Write *", place, "path") + with(": ", c.firstOf("content contents text data file_text new_string new_text"), "line")
+		c.markActing(&f, place)
 	case c.nameHas("read open cat view get download") && place != "":
 		f.text, f.danger = with("Read *", place, "path"), Low
 	default:

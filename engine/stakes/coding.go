@@ -62,7 +62,7 @@ func replacement(c *call) (f matchedTemplate, ok bool) {
 			f.notes = append(f.notes, "wherever the file has it")
 		}
 	}
-	c.written(&f, place)
+	c.markActing(&f, place)
 	return f, true
 }
 
@@ -128,7 +128,7 @@ func finding(c *call) (f matchedTemplate, ok bool) {
 
 func searching(c *call) (f matchedTemplate, ok bool) {
 	pattern := c.slot("pattern query regex")
-	f.text, f.danger = with("Search files for ", pattern, "line")+with(" in *", c.slot("path dir_path directory"), "path")+with(", of those named ", c.otherFields("glob include include_pattern"), "list"), Low
+	f.text, f.danger = with("Search files for ", pattern, "line")+with(" in *", c.slot("path dir_path directory"), "path")+with(", of those named ", c.firstOf("glob include include_pattern"), "list"), Low
 	return f, pattern != ""
 }
 

@@ -62,11 +62,11 @@ func (w Writer) named(tool string, args canon.Value) *draft {
 func (s *draft) argument(place []string, v, args canon.Value) {
 	name := strings.Join(place, ".")
 	blank := v.IsNull() || v.Kind() == canon.StringKind && strings.TrimSpace(v.Str()) == ""
-	if NamesSecret(place[len(place)-1]) || blank && KindOfName(name) == Words {
+	if NamesSecret(place[len(place)-1]) || blank && kindOfName(name) == Words {
 		s.field(piece{place: place}, args) // a note, which names it
 		return
 	}
-	s.Parts = append(s.Parts, Part{Kind: KindOfName(name), Text: short(name, maxName), Place: name}, Part{Text: " "})
+	s.Parts = append(s.Parts, Part{Kind: kindOfName(name), Text: short(name, maxName), Place: name}, Part{Text: " "})
 	if whole(v) && !blank {
 		s.field(piece{place: place}, args)
 		return
@@ -103,9 +103,9 @@ func whole(v canon.Value) bool {
 
 var plainName = regexp.MustCompile(`\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*\z`)
 
-// KindOfName is how an argument's name is told: names are the agent's, too, and one of
-// several words would pass for ours.
-func KindOfName(name string) Kind {
+// kindOfName says how an argument's name is shown. Names are the agent's, too: one of several
+// words would pass for words of ours.
+func kindOfName(name string) Kind {
 	if plainName.MatchString(name) {
 		return Words
 	}

@@ -36,9 +36,9 @@ func acts(name string) bool {
 	return actingPlaces.MatchString(path.Clean(strings.ToLower(strings.ReplaceAll(name, `\`, "/"))))
 }
 
-// written is the danger of writing to a file, which is not known, but for places where that alone does
-// something.
-func (c *call) written(f *matchedTemplate, place string) {
+// markActing gives a call that writes a file high danger where the file acts by itself.
+// Elsewhere the danger of a write is not known.
+func (c *call) markActing(f *matchedTemplate, place string) {
 	if place == "" || !acts(c.text(place)) {
 		return
 	}

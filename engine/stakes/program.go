@@ -89,7 +89,7 @@ func statements(text string) int {
 const maxCommand = 8 << 10
 
 // dangers are what makes a command dangerous, and what is said of it. Each pattern is tried
-// only where one of its words is: a list of calls is told again and again.
+// only where one of its words is, because lists describe the same calls again and again.
 var dangers = []struct {
 	note    string
 	words   []string // in lower case
@@ -184,7 +184,7 @@ func command(c *call) (f matchedTemplate, ok bool) {
 		}
 		format, text = "list", strings.Join(words, " ")
 	}
-	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.otherFields("cwd workdir working_directory working_dir directory dir_path"), "path") +
+	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.firstOf("cwd workdir working_directory working_dir directory dir_path"), "path") +
 		with(": ", place, format)
 	f.danger = Medium
 	text, whole := shorten(text, maxCommand)

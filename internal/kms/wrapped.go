@@ -30,8 +30,8 @@ type Wrapped struct {
 const (
 	format = 1
 	prefix = `{"holdpoint_wrapped":`
-	// MostWrapped is the longest secret that is wrapped, in bytes.
-	MostWrapped = 1 << 20
+	// mostWrapped is the longest secret that is wrapped, in bytes.
+	mostWrapped = 1 << 20
 )
 
 // IsWrapped says whether a text stands for a secret.
@@ -56,10 +56,11 @@ func Parse(text string) (w Wrapped, err error) {
 	return w, nil
 }
 
-// Wrap wraps a secret of a setting. What it returns has been opened again by the service.
+// Wrap encrypts the secret of a setting, as one line for a file. It returns only what it could
+// have the service decrypt again.
 func Wrap(ctx context.Context, s Service, setting string, secret []byte) ([]byte, error) {
-	if len(secret) == 0 || len(secret) > MostWrapped {
-		return nil, fmt.Errorf("want 1 to %d bytes to wrap, got %d", MostWrapped, len(secret))
+	if len(secret) == 0 || len(secret) > mostWrapped {
+		return nil, fmt.Errorf("want 1 to %d bytes to wrap, got %d", mostWrapped, len(secret))
 	}
 	key := make([]byte, KeySize)
 	rand.Read(key)
