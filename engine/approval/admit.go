@@ -48,21 +48,6 @@ func Admit(p Plan, facts []Fact, f Fact, now time.Time) error {
 	return m.admit(&f)
 }
 
-// Discharger says who meets a requirement by such a fact; "" for a vote, and for a fact that
-// meets none.
-func (f Fact) Discharger() engine.Discharger {
-	switch f.Kind {
-	case Reply:
-		return engine.Requester
-	case Verification:
-		return engine.Accountable
-	case TicketCheck:
-		return engine.Tracker
-	default:
-		return ""
-	}
-}
-
 // admit is the one rule by which facts count: Advance skips what it refuses.
 func (m *machine) admit(f *Fact) error {
 	person := f.Actor.Kind == engine.HumanActor

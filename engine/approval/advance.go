@@ -121,16 +121,13 @@ func (m *machine) expired(by time.Time) bool {
 
 // take lets an admitted fact count.
 func (m *machine) take(f *Fact) {
+	if f.Discharger() != "" {
+		m.takeGiven(f)
+		return
+	}
 	switch f.Kind {
 	case Cancel:
 		m.end(Cancelled, f.At, f)
-		return
-	case Reply, Verification:
-		if !f.Yes {
-			m.end(Denied, f.At, f)
-			return
-		}
-		m.passed(f)
 		return
 	case Vote:
 		m.vote(f)
@@ -144,12 +141,6 @@ func (m *machine) take(f *Fact) {
 		}
 	case TicketLink:
 		m.ticket, m.Ticket, m.Checked = f, f, nil
-	case TicketCheck:
-		m.Checked = f
-		if f.Yes {
-			m.passed(f)
-		}
-		return
 	case Question:
 		m.question = f
 		m.notify(engine.NotifyInfoRequested, fmt.Sprintf("question/%d", f.Seq), m.lo)
@@ -178,7 +169,7 @@ func (m *machine) take(f *Fact) {
 			m.escalated = f
 		}
 		m.notify(engine.NotifyEscalated, fmt.Sprintf("escalate/%d", f.Seq), m.lo)
-	case Comment, Edit, Reopen:
+	case Comment, Edit, Reopen, Reply, Verification, TicketCheck:
 	}
 	if m.Status != Pending || !m.traits().VotesCount {
 		return
@@ -187,6 +178,20 @@ func (m *machine) take(f *Fact) {
 	m.fill()
 	if m.missing() < 0 {
 		m.passed(f)
+	}
+}
+
+// takeGiven lets a fact count that gives what the turn asks for, or refuses it. A ticket that
+// does not cover the call refuses nothing: another one may.
+func (m *machine) takeGiven(f *Fact) {
+	if f.Kind == TicketCheck {
+		m.Checked = f
+	}
+	switch {
+	case f.Yes:
+		m.passed(f)
+	case f.Kind != TicketCheck:
+		m.end(Denied, f.At, f)
 	}
 }
 

@@ -33,6 +33,56 @@ const (
 	BreakGlass   FactKind = "break_glass"
 )
 
+// Discharger says who meets a requirement by such a fact; "" for a vote, and for a fact that
+// meets none.
+func (f Fact) Discharger() engine.Discharger {
+	switch f.Kind {
+	case Reply:
+		return engine.Requester
+	case Verification:
+		return engine.Accountable
+	case TicketCheck:
+		return engine.Tracker
+	default:
+		return ""
+	}
+}
+
+// FactKindsOf are the kinds of fact that events of a type tell of; nil for types
+// that tell of none.
+func FactKindsOf(t engine.EventType) []FactKind {
+	switch t {
+	case engine.Voted:
+		return []FactKind{Vote}
+	case engine.Answered:
+		return []FactKind{Reply}
+	case engine.Cancelled:
+		return []FactKind{Cancel}
+	case engine.Proved:
+		return []FactKind{Verification}
+	case engine.Ticketed:
+		return []FactKind{TicketLink, TicketCheck}
+	case engine.Asked:
+		return []FactKind{Question, Information}
+	case engine.Commented:
+		return []FactKind{Comment}
+	case engine.Claimed:
+		return []FactKind{Claim, Unclaim}
+	case engine.Extended:
+		return []FactKind{Extend}
+	case engine.Escalated:
+		return []FactKind{Escalate}
+	case engine.Edited:
+		return []FactKind{Edit}
+	case engine.Reopened:
+		return []FactKind{Reopen}
+	case engine.Broken:
+		return []FactKind{BreakGlass}
+	default:
+		return nil
+	}
+}
+
 // Denial says what kind of no a denial is (docs/spec/wire.md).
 type Denial string
 

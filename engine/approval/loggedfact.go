@@ -12,41 +12,6 @@ import (
 	"holdpoint/engine/passkey"
 )
 
-// FactKindsOf are the kinds of fact that events of a type tell of; nil for types
-// that tell of none.
-func FactKindsOf(t engine.EventType) []FactKind {
-	switch t {
-	case engine.Voted:
-		return []FactKind{Vote}
-	case engine.Answered:
-		return []FactKind{Reply}
-	case engine.Cancelled:
-		return []FactKind{Cancel}
-	case engine.Proved:
-		return []FactKind{Verification}
-	case engine.Ticketed:
-		return []FactKind{TicketLink, TicketCheck}
-	case engine.Asked:
-		return []FactKind{Question, Information}
-	case engine.Commented:
-		return []FactKind{Comment}
-	case engine.Claimed:
-		return []FactKind{Claim, Unclaim}
-	case engine.Extended:
-		return []FactKind{Extend}
-	case engine.Escalated:
-		return []FactKind{Escalate}
-	case engine.Edited:
-		return []FactKind{Edit}
-	case engine.Reopened:
-		return []FactKind{Reopen}
-	case engine.Broken:
-		return []FactKind{BreakGlass}
-	default:
-		return nil
-	}
-}
-
 // NotInLog is the reason of the event that reports a fact which no event confirms.
 var NotInLog = engine.Reason{Code: "FACT_NOT_IN_LOG", Message: "The database has a fact of which no event tells the same, or without the signature that it takes. It was written around the programs, and counts for nothing."}
 

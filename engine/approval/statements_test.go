@@ -4,11 +4,15 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strconv"
 	"testing"
+
+	"holdpoint/engine"
 )
 
-// TestEveryFactIsTold names the kinds of fact that a column of words lacks.
+// TestEveryFactIsTold names the kinds of fact that a column of words lacks, or of which no
+// event tells.
 func TestEveryFactIsTold(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "fact.go", nil, 0)
 	if err != nil {
@@ -34,6 +38,15 @@ func TestEveryFactIsTold(t *testing.T) {
 			if s.Timeline == "" || s.Pack == "" || (s.Reason.Code == "" || s.Reason.Message == "") && f.Kind != Reopen {
 				t.Errorf("%s, yes %t: it is told as %+v", name, yes, s)
 			}
+		}
+		var types []engine.EventType
+		for _, e := range engine.EventTypes() {
+			if slices.Contains(FactKindsOf(e), FactKind(name)) {
+				types = append(types, e)
+			}
+		}
+		if len(types) != 1 {
+			t.Errorf("%s: events of the types %q tell of it, want one type (FactKindsOf)", name, types)
 		}
 		return true
 	})
