@@ -21,9 +21,9 @@ type audience struct {
 	could []engine.Person
 }
 
-// of lists the addressees of an announcement at an endpoint: mail addresses, push
+// addresses lists where a notification goes at an endpoint: mail addresses, push
 // subscriptions, or "" where the endpoint itself is the only one.
-func (u *audience) of(kind string, s Settings, what approval.Notification) ([]string, error) {
+func (u *audience) addresses(kind string, s Settings, what approval.Notification) ([]string, error) {
 	if kind == Push {
 		return u.browsers(what)
 	}

@@ -62,7 +62,7 @@ func (n *Notifier) Notify(ctx context.Context, c *store.Change, due []approval.N
 			if !settings.Covers(c.Approval, what) {
 				continue
 			}
-			addressees, err := audience.of(e.Kind, settings, what)
+			addressees, err := audience.addresses(e.Kind, settings, what)
 			if err != nil {
 				return fmt.Errorf("find who is told: %w", err)
 			}

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -16,21 +15,19 @@ type AccessReviews struct {
 	Store    *store.Store
 	Notifier *notify.Notifier
 	Logger   *slog.Logger
-	// Every is the pause between two looks: 15 s when 0.
-	Every time.Duration
 }
 
+// remindEvery is the pause between two looks.
 const remindEvery = 15 * time.Second
 
 // Run tells until ctx ends.
 func (a *AccessReviews) Run(ctx context.Context) {
-	every := cmp.Or(a.Every, remindEvery)
 	for {
 		found, err := a.Store.AccessReviews.Remind(ctx, a.Notifier.AccessReview)
 		if err != nil && ctx.Err() == nil {
 			a.Logger.Warn("reviewers of accesses cannot be told", "error", err)
 		}
-		if (err != nil || !found) && !pause(ctx, every) {
+		if (err != nil || !found) && !pause(ctx, remindEvery) {
 			return
 		}
 	}

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -22,11 +21,11 @@ type Dispatcher struct {
 	Store    *store.Store
 	Temporal client.Client
 	Logger   *slog.Logger
-	// Every is the pause between two looks: 1 s when 0.
-	Every time.Duration
 }
 
 const (
+	// dispatchEvery is how often the dispatcher looks for what is due, a batch of dispatchBatch at a time.
+	dispatchEvery = time.Second
 	dispatchBatch = 100
 	// dispatchParallel is how many are given to Temporal at a time, and how many of them may fail before the rest of a
 	// batch is left: what Temporal does not take keeps nobody else waiting, and an outage is not tried a hundred times.
@@ -40,8 +39,7 @@ const (
 
 // Run starts and restarts until ctx ends.
 func (d *Dispatcher) Run(ctx context.Context) {
-	every := cmp.Or(d.Every, time.Second)
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(dispatchEvery)
 	defer ticker.Stop()
 	after, logged := "", false
 	for n := 0; ; n++ {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -20,23 +19,20 @@ type Erased struct {
 	Store  *store.Store
 	File   floor.Erased
 	Logger *slog.Logger
-	// Every is the pause between two looks: 3 s when 0.
-	Every time.Duration
 
 	said    string    // the last trouble
 	triedAt time.Time // when it last erased again
 }
 
-// erasedEvery is that of the floor's watch: what was erased is on the list as soon as a
-// checkpoint is in its file.
+// erasedEvery is the pause between two looks. It is that of the floor's watch: what was erased
+// is on the list as soon as a checkpoint is in its file.
 const erasedEvery = 3 * time.Second
 
-// againEvery is how soon it tries again to erase what is kept at the moment.
-const againEvery = time.Minute
+// eraseAgainEvery is how soon it tries again to erase what something keeps at the moment.
+const eraseAgainEvery = time.Minute
 
 // Run looks until ctx ends.
 func (r *Erased) Run(ctx context.Context) {
-	every := cmp.Or(r.Every, erasedEvery)
 	for {
 		err := r.Look(ctx)
 		switch {
@@ -48,7 +44,7 @@ func (r *Erased) Run(ctx context.Context) {
 			r.said = err.Error()
 			r.Logger.WarnContext(ctx, "the list of what was erased cannot be kept outside the database; trying again", "error", err)
 		}
-		if !pause(ctx, every) {
+		if !pause(ctx, erasedEvery) {
 			return
 		}
 	}
@@ -77,7 +73,7 @@ func (r *Erased) Look(ctx context.Context) error {
 	if err := r.File.Add(fresh); err != nil {
 		return err
 	}
-	if len(listed) <= len(asked)-len(fresh) || time.Since(r.triedAt) < againEvery {
+	if len(listed) <= len(asked)-len(fresh) || time.Since(r.triedAt) < eraseAgainEvery {
 		return nil // all that is listed is erased, or was looked at just now
 	}
 	r.triedAt = time.Now()

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,9 +20,10 @@ type Reconciler struct {
 	Store    *store.Store
 	Temporal client.Client
 	Logger   *slog.Logger
-	// Every is the pause between two looks: 2 s when 0.
-	Every time.Duration
 }
+
+// lookEvery is how often Temporal is asked whether workflows still run.
+const lookEvery = 2 * time.Second
 
 // How many workflows a look asks Temporal for: as few as a sweep an hour over all that
 // waits allows. A question takes some milliseconds of a processor, and nothing that is
@@ -34,23 +34,22 @@ const (
 	sweepTime  = time.Hour
 )
 
-// saidEvery is how often it is said that looks fail.
-const saidEvery = time.Minute
+// warnEvery is how often a warning says that looks fail.
+const warnEvery = time.Minute
 
 // Run reconciles until ctx ends: at every look it asks for the workflows of a part of
 // all pending approvals. Where some of a part are lost others may be, too, and the next
 // look follows at once, until all have been looked at. Identifiers are random, so that a
 // part has some of whatever has been lost, the newest or the oldest.
 func (r *Reconciler) Run(ctx context.Context) {
-	every := cmp.Or(r.Every, 2*time.Second)
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	at, said := sweep{}, time.Time{}
+	at, warned := sweep{}, time.Time{}
 	for {
-		found, err := r.look(ctx, &at, every)
-		if err != nil && ctx.Err() == nil && time.Since(said) > saidEvery {
+		found, err := r.look(ctx, &at)
+		if err != nil && ctx.Err() == nil && time.Since(warned) > warnEvery {
 			r.Logger.Warn("approvals cannot be reconciled with Temporal; it is tried again", "error", err)
-			said = time.Now()
+			warned = time.Now()
 		}
 		if found && at.after != "" && err == nil && ctx.Err() == nil {
 			continue
@@ -78,13 +77,13 @@ func lookSize(pending int, every time.Duration) int {
 
 // look makes the sweep's next look, and reports whether some were lost. Approvals that still
 // wait for the relay have no workflow yet and are none of its business.
-func (r *Reconciler) look(ctx context.Context, at *sweep, every time.Duration) (found bool, err error) {
+func (r *Reconciler) look(ctx context.Context, at *sweep) (found bool, err error) {
 	if at.after == "" {
 		n, err := r.Store.Outbox.Pending(ctx)
 		if err != nil {
 			return false, err
 		}
-		if at.size = lookSize(n, every); at.loss {
+		if at.size = lookSize(n, lookEvery); at.loss {
 			at.size = sweepMost // to see whether that was all
 		}
 		at.loss = false

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -18,8 +17,6 @@ type Retention struct {
 	// After is how long after its end an approval is kept; 0 keeps all.
 	After  time.Duration
 	Logger *slog.Logger
-	// Every is how long to rest between two walks; 10 minutes when zero.
-	Every time.Duration
 }
 
 // Bounds of its work.
@@ -27,7 +24,7 @@ const (
 	retentionBatch = 20
 	retentionPause = 100 * time.Millisecond // between batches: calls come first
 	retentionPass  = 10 * time.Millisecond  // where all of a batch is kept, as by a hold
-	retentionEvery = 10 * time.Minute
+	retentionEvery = 10 * time.Minute       // from one walk to the next
 )
 
 // Run erases until ctx ends.
@@ -35,18 +32,17 @@ func (r *Retention) Run(ctx context.Context) {
 	if r.After <= 0 {
 		return
 	}
-	every := cmp.Or(r.Every, retentionEvery)
 	for {
 		erased, err := r.Walk(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			r.Logger.WarnContext(ctx, "retention was interrupted; trying again", "erased", erased, "in", every, "error", err)
+			r.Logger.WarnContext(ctx, "retention was interrupted; trying again", "erased", erased, "in", retentionEvery, "error", err)
 		case erased > 0:
 			r.Logger.InfoContext(ctx, "retention has erased what is old enough", "approvals", erased, "after", r.After)
 		}
-		if !pause(ctx, every) {
+		if !pause(ctx, retentionEvery) {
 			return
 		}
 	}
