@@ -268,10 +268,10 @@ func (k searchFilters) name(id string) string {
 func (k searchFilters) lists() views.AuditKnown {
 	var v views.AuditKnown
 	for _, id := range slices.SortedFunc(maps.Keys(k.agents), func(a, b string) int { return cmp.Or(strings.Compare(k.agents[a], k.agents[b]), strings.Compare(a, b)) }) {
-		v.Agents = append(v.Agents, views.Option{Value: id, Label: k.agents[id]})
+		v.Agents = append(v.Agents, views.Option{Value: id, Label: views.Visible(k.agents[id])})
 	}
 	for _, p := range k.people {
-		v.People = append(v.People, views.Option{Value: p.Email, Label: p.Name})
+		v.People = append(v.People, views.Option{Value: p.Email, Label: views.Visible(p.Name)})
 	}
 	v.Tools = k.tools
 	for _, o := range outcomes {

@@ -456,3 +456,13 @@ func TestReadingInWords(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// What a name hides is shown where names are offered, too.
+func TestOfferedNamesHideNothing(t *testing.T) {
+	v := searchFilters{agents: map[string]string{"bot": "B\u202eot\u200b"}, people: []engine.Person{{Email: "eve@example.com", Name: "E\u202eve\u200b"}}}.lists()
+	for _, o := range append(v.Agents, v.People...) {
+		if strings.ContainsAny(o.Label, "\u202e\u200b") || !strings.Contains(o.Label, "U+202E") {
+			t.Errorf("%s is offered as %+q", o.Value, o.Label)
+		}
+	}
+}

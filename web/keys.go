@@ -172,7 +172,7 @@ func (h *keyHandler) renderNew(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	for id, a := range known.Agents {
 		if a.RevokedAt == nil {
-			v.Agents = append(v.Agents, views.Option{Value: id, Label: a.Name})
+			v.Agents = append(v.Agents, views.Option{Value: id, Label: views.Visible(a.Name)})
 		}
 	}
 	slices.SortFunc(v.Agents, func(a, b views.Option) int { return strings.Compare(a.Value, b.Value) })
