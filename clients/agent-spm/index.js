@@ -88,8 +88,12 @@ export function holdpoint({ url, key, waitMs = 0, timeoutMs = 10_000, onError = 
     if (!approval.resumption_token) return deny('HOLDPOINT_NO_TOKEN', 'The approval has no token: its call may have run before.');
     const redeemed = await post('/v1/tokens/redeem', { token: approval.resumption_token, tool_name, arguments: tool_args });
     if (redeemed.status !== 200 || redeemed.body.redeemed !== true) return deny(redeemed.body.code ?? 'HOLDPOINT_REFUSED', redeemed.body.detail ?? 'The token was refused.');
-    running.set(request.request_id, redeemed.body.approval_id);
     const constraints = redeemed.body.constraints ?? {};
+    if (typeof constraints !== 'object' || Array.isArray(constraints)) {
+      await post('/v1/executions', { approval_id: redeemed.body.approval_id, outcome: 'failed' });
+      return deny('HOLDPOINT_UNREADABLE', 'The call is permitted under constraints that cannot be read.');
+    }
+    running.set(request.request_id, redeemed.body.approval_id);
     return { decision: { outcome: 'ALLOW', reasons: [{ code: 'HOLDPOINT_REDEEMED', message: `Permitted once, by ${redeemed.body.approval_id}.` }], ...(Object.keys(constraints).length ? { constraints } : {}) } };
   }
 
