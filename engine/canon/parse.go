@@ -76,7 +76,7 @@ type parser struct {
 	pos    int
 	values int // values begun so far
 	open   *open
-	ended
+	ended  ended
 }
 
 // open are two stacks, on top of which containers that have not ended keep what they
@@ -231,7 +231,7 @@ func (p *parser) array(depth int) (Value, *SyntaxError) {
 		}
 		break
 	}
-	b := &cut(&p.boxes, 1)[0]
+	b := &cut(&p.ended.boxes, 1)[0]
 	b.elems = cut(&p.ended.elems, len(p.open.elems)-base)
 	copy(b.elems, p.open.elems[base:])
 	p.open.elems = p.open.elems[:base]
@@ -278,7 +278,7 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 		}
 		break
 	}
-	b := &cut(&p.boxes, 1)[0]
+	b := &cut(&p.ended.boxes, 1)[0]
 	b.members = cut(&p.ended.members, len(p.open.members)-base)
 	copy(b.members, p.open.members[base:])
 	p.open.members = p.open.members[:base]

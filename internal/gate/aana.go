@@ -75,7 +75,9 @@ func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Ti
 		claim: registry.Claim{AgentID: agentID, Tool: event.ToolName}, event: &event, state: limit,
 		result: result, keys: result.ArgumentKeys(),
 		safe: []payloadMember{
-			{"tool_category", string(event.Category)}, {"risk_domain", string(event.RiskDomain)}, {"authorization_state", string(event.State)},
+			{"tool_category", string(event.Category)},
+			{"risk_domain", string(event.RiskDomain)},
+			{"authorization_state", string(event.State)},
 			{"evidence_ref_count", len(event.Evidence)},
 		},
 	}

@@ -82,7 +82,9 @@ func proposeAction(agentID string, doc canon.Value) (Proposal, []FieldError) {
 		input: text(a.Context.UserInput), environment: claimedEnvironment(doc, a.Agent.Environment), session: text(a.Context.SessionID),
 		subjects: []string{a.Agent.Owner},
 		safe: []payloadMember{
-			{"action_type", word(a.Action.Type)}, {"data_labels", words(a.Context.DataLabels)}, {"risk_hints", words(a.Context.RiskHints)},
+			{"action_type", word(a.Action.Type)},
+			{"data_labels", words(a.Context.DataLabels)},
+			{"risk_hints", words(a.Context.RiskHints)},
 			{"delegation_depth", len(a.Context.DelegationChain)},
 		},
 	}, nil

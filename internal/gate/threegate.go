@@ -163,8 +163,12 @@ func proposeDraft(agentID string, doc canon.Value, now time.Time) (Proposal, err
 		canon.Member{Name: "document", Value: text},
 	)
 	p.safe = []payloadMember{
-		{"language", r.Language}, {"network", r.Network}, {"risk_level", r.Risk.Level}, {"data_sensitivity", r.Risk.DataSensitivity},
-		{"input_count", len(r.Inputs)}, {"output_count", len(r.OutputsExpected)},
+		{"language", r.Language},
+		{"network", r.Network},
+		{"risk_level", r.Risk.Level},
+		{"data_sensitivity", r.Risk.DataSensitivity},
+		{"input_count", len(r.Inputs)},
+		{"output_count", len(r.OutputsExpected)},
 	}
 	p.own = []engine.Check{always(engine.CheckResult{
 		Findings: []engine.Finding{{
