@@ -19,6 +19,7 @@ import (
 	"holdpoint/engine/grant"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
 // granting is Grants over a list, for tests. It has one past denial.
@@ -83,7 +84,7 @@ func (g *granting) sample(now time.Time) {
 		{Path: "/urgent", Op: grant.Any},
 	}}
 	made := func(id, who string, uses int, left time.Duration) gate.Grant {
-		return gate.Grant{Pattern: pattern, Grant: gate.StandingGrant{
+		return gate.Grant{Pattern: pattern, Grant: store.Grant{
 			ID: id, PersonID: who, AgentID: "agt_billing", Tool: "payments.transfer", Environment: "prod", Reason: "Rent and tools, every week", FromApproval: "apr_transfer",
 			MaxUses: 10, Uses: uses, CreatedAt: now.Add(-time.Hour), ExpiresAt: now.Add(left),
 		}}

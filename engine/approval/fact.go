@@ -100,10 +100,6 @@ func (d Denial) Retryable() bool { return d == WrongArgs || d == NotNow || d == 
 // Valid reports whether d is one of the four kinds.
 func (d Denial) Valid() bool { return d == Never || d.Retryable() }
 
-// ErasedWords stand where somebody's words stood that have been erased: that they
-// were there still counts, as for a question or a reason.
-const ErasedWords = "[erased]"
-
 // BreakGlassRole is the role whose people may approve in an emergency what they
 // have not the role for.
 const BreakGlassRole = "break-glass"

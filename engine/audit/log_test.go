@@ -144,7 +144,10 @@ func mustName(t testing.TB, r Report, texts ...string) {
 // clone is a verifier that goes on from where v is, by itself.
 func (v *Verifier) clone() *Verifier {
 	c := *v
-	c.tree = *v.tree.Clone()
+	c.tree.edge = nil
+	for _, hashes := range v.tree.edge {
+		c.tree.edge = append(c.tree.edge, slices.Clone(hashes))
+	}
 	c.problems = slices.Clone(v.problems)
 	c.replay.open, c.replay.over = map[string]*openApproval{}, map[string]*approvedCall{}
 	for id, a := range v.replay.open {

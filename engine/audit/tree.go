@@ -129,18 +129,6 @@ var emptyRoot = func() tlog.Hash {
 	return h
 }()
 
-// EmptyRoot is the root hash of the tree without leaves.
-func EmptyRoot() tlog.Hash { return emptyRoot }
-
-// Clone is a copy that grows by itself.
-func (t *Tree) Clone() *Tree {
-	c := &Tree{size: t.size, edge: make([][]tlog.Hash, len(t.edge))}
-	for i, hashes := range t.edge {
-		c.edge[i] = append(make([]tlog.Hash, 0, TileWidth), hashes...)
-	}
-	return c
-}
-
 // subtree is the hash over a complete subtree, whose leaves are a power of two.
 func subtree(hashes []tlog.Hash) tlog.Hash {
 	level := append([]tlog.Hash(nil), hashes...)

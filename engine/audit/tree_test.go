@@ -59,7 +59,7 @@ func grow(t testing.TB, size int64, visit func(g *grown, p *plain)) {
 // TestTreeIsRFC6962: at every size the root is that of x/mod's tree, and so are
 // the tree opened from its tiles and its proofs.
 func TestTreeIsRFC6962(t *testing.T) {
-	roots := []tlog.Hash{EmptyRoot()}
+	roots := []tlog.Hash{emptyRoot}
 	grow(t, 1100, func(g *grown, p *plain) {
 		size := g.tree.Size()
 		want, err := tlog.TreeHash(size, p)

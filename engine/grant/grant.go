@@ -109,16 +109,6 @@ func Leaves(arguments canon.Value) (leaves []Leaf, arrays []string) {
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Like is the pattern of exactly these arguments, to start from.
-func Like(arguments canon.Value) Pattern {
-	leaves, arrays := Leaves(arguments)
-	p := Pattern{Arrays: arrays}
-	for _, l := range leaves {
-		p.Matchers = append(p.Matchers, Matcher{l.Path, Equals, l.Value})
-	}
-	return p
-}
-
 // Match reports whether the arguments are what the pattern is about. A pattern
 // that Check refuses matches nothing.
 func (p Pattern) Match(arguments canon.Value) bool {

@@ -31,7 +31,7 @@
 // replaced, so "[U+003D]" in an event becomes "[U+005B]U+003D]" in the cell.
 // Nothing is put in front of a cell, where programs strip or keep it as they
 // please; a cell that begins with an apostrophe began with one in the event.
-// Unguard gives back exactly the text that Guard was given.
+// So a cell has one text, and a test reads it back (Unguard).
 //
 // # Records
 //

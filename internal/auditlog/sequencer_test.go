@@ -247,7 +247,7 @@ func (in *installation) advance(ctx context.Context, conn *pgx.Conn) error {
 	}); err != nil {
 		return err
 	}
-	root, empty := tree.Root(), audit.EmptyRoot()
+	root, empty := tree.Root(), new(audit.Tree).Root()
 	note, err := audit.Sign(audit.Checkpoint{Origin: in.keys[0].Name(), Size: tree.Size(), Root: root}, in.keys[0])
 	if err != nil {
 		return err

@@ -46,13 +46,8 @@ type Grant struct {
 	MayRevoke bool
 }
 
-// The parts of a grant, for those who must not know the store.
-type (
-	// StandingGrant is a grant as it is stored.
-	StandingGrant = store.Grant
-	// PastCall is a former call that a grant is tried on.
-	PastCall = store.PastCall
-)
+// PastCall is a former call that a grant is tried on.
+type PastCall = store.PastCall
 
 // Propose says what a grant would have done to the past, and changes
 // nothing. Its refusals are those of Save.

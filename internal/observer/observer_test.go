@@ -44,7 +44,7 @@ func newServed(t *testing.T, origin string, n int) *served {
 	if s.verifiers, err = audit.ParseVerifiers(public); err != nil {
 		t.Fatal(err)
 	}
-	s.points = append(s.points, audit.Checkpoint{Origin: origin, Root: audit.EmptyRoot()})
+	s.points = append(s.points, audit.Checkpoint{Origin: origin, Root: new(audit.Tree).Root()})
 	for i := range n {
 		at := time.Date(2026, 5, 1, 12, 0, i, 0, time.UTC)
 		s.add(audit.NewEntry(int64(i+1), at, audit.Digest(fmt.Appendf(nil, "event %d", i))))
