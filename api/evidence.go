@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdpoint/internal/auditlog"
+	"holdpoint/internal/download"
 	"holdpoint/internal/evidence"
 )
 
@@ -22,14 +23,10 @@ func (a auditDoor) auditEvidence(c *call) error {
 	if r.ApprovalID == "" {
 		name = "evidence-" + r.Since.UTC().Format("20060102T150405Z") + "-" + r.Until.UTC().Format("20060102T150405Z") + ".html"
 	}
-	out := &streamed{w: c.w, media: "text/html; charset=utf-8", name: name, control: http.NewResponseController(c.w)}
+	out := download.New(c.w, "text/html; charset=utf-8", name)
 	r.Actor, r.RequestID, r.Flush = c.actor(), RequestID(c.r.Context()), out.Flush
 	_, err := a.Evidence.Write(c.r.Context(), out, r)
-	switch {
-	case err == nil:
-		return nil
-	case out.begun:
-		panic(http.ErrAbortHandler) // it ends in the middle, and proves nothing
+	switch err = out.End(err); {
 	case errors.Is(err, evidence.ErrNotFound):
 		return &failure{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such approval."}
 	case errors.Is(err, evidence.ErrTooMuch):

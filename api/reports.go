@@ -2,11 +2,11 @@ package api
 
 import (
 	"errors"
-	"net/http"
 	"slices"
 	"time"
 
 	"holdpoint/internal/access"
+	"holdpoint/internal/download"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/report"
 )
@@ -130,10 +130,6 @@ func (a auditDoor) listReport(c *call) error {
 	if q.Cursor != "" || q.Limit != 0 {
 		return badQuery("A CSV file is whole: leave out cursor and limit.")
 	}
-	out := &streamed{w: c.w, media: "text/csv; charset=utf-8", name: report.FileName(name, q.Since, q.Until, "csv"), control: http.NewResponseController(c.w)}
-	err = a.Reports.ExportList(c.r.Context(), by, name, q, out, out.Flush)
-	if err != nil && out.begun {
-		panic(http.ErrAbortHandler) // it ends in the middle, so that nobody takes it for the whole
-	}
-	return err
+	out := download.New(c.w, "text/csv; charset=utf-8", report.FileName(name, q.Since, q.Until, "csv"))
+	return out.End(a.Reports.ExportList(c.r.Context(), by, name, q, out, out.Flush))
 }

@@ -109,7 +109,7 @@ func (h *reportHandler) accessFile(w http.ResponseWriter, r *http.Request, p eng
 	}
 	file := newDownload(w, r, "text/csv; charset=utf-8", "holdpoint-access-at-"+found.At.UTC().Format("2006-01-02T1504Z")+".csv")
 	_, err = file.Write(text.Bytes())
-	return file.end(err)
+	return file.End(err)
 }
 
 func timeOr(t *time.Time) string {

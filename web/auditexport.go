@@ -95,9 +95,7 @@ func (h *exportHandler) export(w http.ResponseWriter, r *http.Request, p engine.
 	_, err := h.exporter.Write(r.Context(), file, auditlog.ExportRequest{
 		Format: f.format, Filter: filter, Actor: record.Actor, RequestID: record.RequestID, Flush: file.Flush,
 	})
-	switch {
-	case err == nil || file.begun:
-		return file.end(err)
+	switch err = file.End(err); {
 	case errors.Is(err, auditlog.ErrNotWitnessed):
 		return refuse(http.StatusConflict, "Too few witnesses have signed the audit log as it is now, so nothing was exported. They may not answer: the worker says why.")
 	case errors.Is(err, auditlog.ErrNoCheckpoint):

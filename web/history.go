@@ -232,11 +232,11 @@ func (h *historyHandler) export(w http.ResponseWriter, r *http.Request, p engine
 		return h.refuse(w, r, p, http.StatusBadRequest, asked)
 	}
 	file := newDownload(w, r, "text/csv; charset=utf-8", report.FileName("history", asked.search.Since, asked.search.Until, "csv"))
-	err := h.history.ExportHistory(r.Context(), by(p), p, asked.search, file, file.Flush)
-	if detail, is := refused(err); is && !file.begun {
+	err := file.End(h.history.ExportHistory(r.Context(), by(p), p, asked.search, file, file.Flush))
+	if detail, is := refused(err); is {
 		return h.refuse(w, r, p, http.StatusUnprocessableEntity, asked, detail)
 	}
-	return file.end(err)
+	return err
 }
 
 // compareFold is the order of names in lists, without regard to case.

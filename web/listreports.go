@@ -246,8 +246,9 @@ func (h *reportHandler) listFile(w http.ResponseWriter, r *http.Request, p engin
 	if err == nil {
 		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until, Person: r.PostForm.Get("person"), AtLeast: r.PostForm.Get("at_least"), Zone: form.Zone}, file, file.Flush)
 	}
-	if detail, is := refused(err); is && !file.begun {
+	err = file.End(err)
+	if detail, is := refused(err); is {
 		return h.showList(w, r, p, r.PostForm, detail)
 	}
-	return file.end(err)
+	return err
 }
