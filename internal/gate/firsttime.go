@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"hash/maphash"
-	"sync"
 	"time"
 
 	"holdpoint/engine/approval"
@@ -18,60 +17,33 @@ const (
 )
 
 // formerTargets is what the last approved calls of a tool have named, as hashes: a list needs
-// no more than whether a text was there.
+// no more than whether a text was there. It never changes.
 type formerTargets struct {
-	at      time.Time
 	known   map[uint64]struct{}
 	amounts []string
 }
 
-// formerTools keeps formerTargets for a moment, so that a list is not decrypted anew for
-// each of its readers.
-type formerTools struct {
-	mu    sync.Mutex
-	tools map[string]formerTargets
-}
-
-func (f *formerTools) of(tool string, now time.Time) (formerTargets, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	t, there := f.tools[tool]
-	return t, there && now.Sub(t.at) < formerTargetsFor && !now.Before(t.at)
-}
-
-// keep keeps the hashes of texts for a moment, and returns them.
-func (f *formerTools) keep(tool string, former formerTexts, now time.Time) formerTargets {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.tools == nil || len(f.tools) >= maxKnown {
-		f.tools = map[string]formerTargets{}
-	}
-	t := formerTargets{at: now, known: map[uint64]struct{}{}, amounts: former.amounts}
+func newFormerTargets(former formerTexts) formerTargets {
+	t := formerTargets{known: map[uint64]struct{}{}, amounts: former.amounts}
 	for text := range former.known {
-		t.known[f.hash(text)] = struct{}{}
+		t.known[hashOf(text)] = struct{}{}
 	}
-	f.tools[tool] = t
 	return t
 }
 
-func (f *formerTools) hash(t placedText) uint64 { return maphash.Comparable(placedSeed, t) }
+func hashOf(t placedText) uint64 { return maphash.Comparable(placedSeed, t) }
 
 // placedSeed is another one in each process: no hash leaves it.
 var placedSeed = maphash.MakeSeed()
 
-// hashOf is the hash of a target, as formerTargets has it.
-func (f *formerTools) hashOf(t stakes.Target) uint64 { return f.hash(placedText{t.Place, t.Value}) }
-
-// compare says of a call of a list whom it names for the first time, and whether its amount is
+// compare says whom a call of a list names for the first time, and whether its amount is
 // larger than those before.
-func (f *formerTools) compare(t formerTargets, s stakes.Sentence) (first []string, larger bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (t formerTargets) compare(s stakes.Sentence) (first []string, larger bool) {
 	for _, target := range s.Targets {
 		if len(target.Value) > resembleBound {
 			continue
 		}
-		if _, known := t.known[f.hashOf(target)]; !known {
+		if _, known := t.known[hashOf(placedText{target.Place, target.Value})]; !known {
 			first = append(first, target.Place)
 		}
 	}
@@ -82,7 +54,7 @@ func (f *formerTools) compare(t formerTargets, s stakes.Sentence) (first []strin
 // or they cannot be read. none are the tools of which that is known: they are not read again
 // for the same list.
 func (g *Queries) formerOf(ctx context.Context, tool string, none map[string]bool, now time.Time) (formerTargets, bool) {
-	if former, known := g.targets.of(tool, now); known || none[tool] {
+	if former, known := g.targets.get(tool, now, formerTargetsFor); known || none[tool] {
 		return former, known
 	}
 	texts, err := g.approvedTexts(ctx, tool, "", func(string, error) {}) // a card says what cannot be read
@@ -92,7 +64,9 @@ func (g *Queries) formerOf(ctx context.Context, tool string, none map[string]boo
 	if none[tool] = err != nil || texts.calls == 0; none[tool] {
 		return formerTargets{}, false
 	}
-	return g.targets.keep(tool, texts, now), true
+	former := newFormerTargets(texts)
+	g.targets.put(tool, former, now, maxKnown)
+	return former, true
 }
 
 // addFirstTimes says of what waits what is unusual in it. What was told of it stays as it was
@@ -108,7 +82,7 @@ func (g *Queries) addFirstTimes(ctx context.Context, listed []approval.Approval,
 		if !known {
 			continue
 		}
-		s.FirstTime, s.Larger = g.targets.compare(former, s.Sentence)
+		s.FirstTime, s.Larger = former.compare(s.Sentence)
 		told[a.ID] = s
 	}
 }

@@ -78,8 +78,8 @@ type (
 	Queries struct {
 		*core
 		policies  formerPolicies
-		targets   formerTools
-		summaries callSummaries
+		targets   recent[formerTargets] // by tool
+		summaries recent[callSummary]   // by approval
 	}
 	// Histories search what was decided, and export what they find.
 	Histories struct{ *core }

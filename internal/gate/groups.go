@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"holdpoint/engine/approval"
@@ -41,7 +40,6 @@ const (
 
 // callSummary is what a list keeps of a call: hashes of whom it is about, and its amount.
 type callSummary struct {
-	at      time.Time
 	amount  string
 	targets []summaryTarget
 	unread  bool
@@ -50,29 +48,7 @@ type callSummary struct {
 type summaryTarget struct {
 	place string
 	value uint64
-	known uint64 // as formerTools has it
-}
-
-// callSummaries keeps them for a moment, so that a group is not decrypted anew at each look.
-type callSummaries struct {
-	mu    sync.Mutex
-	calls map[string]callSummary
-}
-
-func (s *callSummaries) of(id string, now time.Time) (callSummary, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g, there := s.calls[id]
-	return g, there && now.Sub(g.at) < summaryKeptFor && !now.Before(g.at)
-}
-
-func (s *callSummaries) keep(id string, g callSummary) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.calls == nil || len(s.calls) >= maxSummaries {
-		s.calls = map[string]callSummary{}
-	}
-	s.calls[id] = g
+	known uint64 // as formerTargets has it
 }
 
 // Groups says what is at stake with the calls of rows that stand for several, by the id of
@@ -90,7 +66,7 @@ func (g *Queries) Groups(ctx context.Context, rows []InboxRow) (map[string]Group
 		left -= len(ids)
 		members[row.ID] = ids
 		for _, id := range ids {
-			if seen, there := g.summaries.of(id, now); there {
+			if seen, there := g.summaries.get(id, now, summaryKeptFor); there {
 				known[id] = seen
 			} else {
 				missing = append(missing, id)
@@ -110,16 +86,16 @@ func (g *Queries) Groups(ctx context.Context, rows []InboxRow) (map[string]Group
 				if _, there := known[id]; there || !slices.Contains(missing, id) {
 					continue
 				}
-				seen := callSummary{at: now, unread: true}
+				seen := callSummary{unread: true}
 				if box, there := boxes[id]; there {
 					// Of the tool, by the agent and in the dialect of the first one.
 					one := row.Approval
 					one.ID = id
 					if p, err := g.opened(one, box, at); err == nil {
-						seen = g.summarize(one, p, now)
+						seen = summarize(one, p)
 					}
 				}
-				g.summaries.keep(id, seen)
+				g.summaries.put(id, seen, now, maxSummaries)
 				known[id] = seen
 			}
 		}
@@ -135,16 +111,16 @@ func (g *Queries) Groups(ctx context.Context, rows []InboxRow) (map[string]Group
 }
 
 // summarize is what is kept of a call.
-func (g *Queries) summarize(a approval.Approval, p Proposal, now time.Time) callSummary {
+func summarize(a approval.Approval, p Proposal) callSummary {
 	template := ""
 	if t := a.Plan.Stakes; t != nil {
 		template = t.Template
 	}
 	s := sentences().Write(a.Call.Tool, p.Arguments, template)
-	seen := callSummary{at: now, amount: s.Amount}
+	seen := callSummary{amount: s.Amount}
 	for _, t := range s.Targets[:min(len(s.Targets), maxTargetsOf)] {
 		if len(t.Value) <= resembleBound {
-			seen.targets = append(seen.targets, summaryTarget{t.Place, maphash.String(targetSeed, t.Value), g.targets.hashOf(t)})
+			seen.targets = append(seen.targets, summaryTarget{t.Place, maphash.String(targetSeed, t.Value), hashOf(placedText{t.Place, t.Value})})
 		}
 	}
 	return seen
