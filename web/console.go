@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/engine/dialect/safeai"
-	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/fair"
 	"holdpoint/internal/identity"
+	"holdpoint/internal/rules"
 	"holdpoint/web/static"
 )
 
@@ -256,20 +254,7 @@ func (c *Console) NotFound(w http.ResponseWriter, r *http.Request) {
 
 // InForce is what this process judges by at this moment.
 type InForce struct {
-	// Digest is what events name as policy_digest.
-	Digest string
-	// Policy and Contracts are nil when there are none; the files are as their
-	// authors wrote them.
-	Policy        *policy.Bundle
-	PolicyFile    []byte
-	Contracts     *safeai.Set
-	ContractsFile []byte
-	// SignedBy are the people who had signed the policy when it came into force, and
-	// Signatures how many of which role a policy takes; nil for none.
-	SignedBy   []string
-	Signatures *approval.Rule
-	// Problem is why the last import changed nothing, one mistake a line, or "".
-	Problem string
+	rules.Status
 	// Registered is what is registered, as it was last read. It is never nil.
 	Registered *registry.Snapshot
 }

@@ -18,6 +18,7 @@ import (
 	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
+	"holdpoint/internal/rules"
 )
 
 // fakeRegistry is a registry over one snapshot, for tests. What may be registered is
@@ -168,7 +169,7 @@ func (o *fakeRegistry) enforce(t *testing.T, policyFile, contractsFile string) {
 	if s == nil {
 		t.Fatal(wrong)
 	}
-	o.in = InForce{Policy: b, PolicyFile: []byte(policyFile), Contracts: s, ContractsFile: []byte(contractsFile)}
+	o.in.Status = rules.Status{Policy: b, PolicyFile: []byte(policyFile), Contracts: s, ContractsFile: []byte(contractsFile)}
 }
 
 func TestWhoMayOpenWhat(t *testing.T) {

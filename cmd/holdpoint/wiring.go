@@ -23,11 +23,7 @@ import (
 // judgedBy says what this process judges by, as the console knows it.
 func judgedBy(k *rules.Keeper) func() web.InForce {
 	return func() web.InForce {
-		s := k.Status()
-		return web.InForce{
-			Digest: s.Digest, Policy: s.Policy, PolicyFile: s.PolicyFile, Contracts: s.Contracts, ContractsFile: s.ContractsFile,
-			SignedBy: s.SignedBy, Signatures: s.Signatures, Problem: s.Problem, Registered: k.Judge().Registry,
-		}
+		return web.InForce{Status: k.Status(), Registered: k.Judge().Registry}
 	}
 }
 

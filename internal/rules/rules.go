@@ -75,6 +75,7 @@ type kept[T any] struct {
 
 // Status says what is in force, for people.
 type Status struct {
+	// Digest is what events name as policy_digest.
 	Digest string
 	// Policy is nil when there is none; the file is as its author wrote it.
 	Policy     *policy.Bundle
