@@ -26,11 +26,11 @@ type Limits struct {
 	TotalBytes int64
 }
 
-// The default limits.
+// The default limits. A server has those of internal/config.
 const (
-	DefaultCalls      = 128
-	DefaultBytes      = 8 << 20
-	DefaultTotalBytes = 64 << 20
+	defaultCalls      = 128
+	defaultBytes      = 8 << 20
+	defaultTotalBytes = 64 << 20
 )
 
 // tooManyInFlight is the code of what is above a credential's own limits.
@@ -96,9 +96,9 @@ type usage struct {
 }
 
 func newInFlight(l Limits) *inFlight {
-	l.Calls = cmp.Or(l.Calls, DefaultCalls)
-	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
-	l.TotalBytes = cmp.Or(l.TotalBytes, DefaultTotalBytes)
+	l.Calls = cmp.Or(l.Calls, defaultCalls)
+	l.Bytes = cmp.Or(l.Bytes, defaultBytes)
+	l.TotalBytes = cmp.Or(l.TotalBytes, defaultTotalBytes)
 	processors := runtime.GOMAXPROCS(0)
 	return &inFlight{
 		limits: l, by: map[string]usage{}, reading: fair.NewLimit(mostLong),

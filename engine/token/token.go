@@ -27,11 +27,13 @@ import (
 // Type is the token's typ header.
 const Type = "holdpoint-resumption+jwt"
 
-// MaxTTL is the longest life that a token may claim, and MaxSize the longest
+// DefaultTTL is how long a token is good where the setting token_ttl says nothing,
+// MaxTTL the longest life that a token may claim, and MaxSize the longest
 // text that is looked at, in bytes.
 const (
-	MaxTTL  = 24 * time.Hour
-	MaxSize = 16 << 10
+	DefaultTTL = 10 * time.Minute
+	MaxTTL     = 24 * time.Hour
+	MaxSize    = 16 << 10
 )
 
 // ErrInvalid is wrapped by every reason for which a token is not believed. The

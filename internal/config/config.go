@@ -151,7 +151,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Environment: "production", TemporalAddress: "127.0.0.1:7233", TemporalNamespace: "holdpoint",
-		SigningKeyDelay: engine.Duration(5 * time.Minute), TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, MaxCallsInFlight: 128, MaxBytesInFlight: 8 << 20, MaxBytesInFlightTotal: 64 << 20, ExecutionLease: engine.Duration(15 * time.Minute),
+		SigningKeyDelay: engine.Duration(5 * time.Minute), TokenTTL: engine.Duration(token.DefaultTTL), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, MaxCallsInFlight: 128, MaxBytesInFlight: 8 << 20, MaxBytesInFlightTotal: 64 << 20, ExecutionLease: engine.Duration(15 * time.Minute),
 		Retention: "none",
 		LogLevel:  "info", LogFormat: "json", DatabaseConns: 16,
 		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour), IfTooFew: "admin"}},

@@ -32,7 +32,7 @@ type Config struct {
 	Ring     token.Ring
 	KeyDelay time.Duration
 	Issuer   string
-	// TokenTTL is how long one signed token lives: 10 minutes.
+	// TokenTTL is how long one signed token lives; token.DefaultTTL where it is 0.
 	TokenTTL time.Duration
 	// MaxPending is how many approvals of one agent may wait at once: 1,000.
 	MaxPending int
@@ -47,10 +47,11 @@ type Config struct {
 	Settler *Settler
 	// Factors asks people's passkeys to sign; nil where nobody can.
 	Factors *identity.Factors
-	// LongArguments is the size in bytes of canonical arguments from which on
-	// approving needs all of them to have been shown: 4,096.
-	LongArguments int
 }
+
+// longArguments is the largest size, in bytes, of canonical arguments that people may approve
+// without having been shown all of them.
+const longArguments = 4096
 
 // MaxLease is the longest lease that a redemption may ask for.
 const MaxLease = 24 * time.Hour
@@ -102,10 +103,9 @@ func New(cfg Config) (*Gate, error) {
 	if len(cfg.Ring.IDs()) == 0 || cfg.Issuer == "" {
 		return nil, errors.New("a gate needs a signing key and an issuer")
 	}
-	cfg.TokenTTL = cmp.Or(cfg.TokenTTL, 10*time.Minute)
+	cfg.TokenTTL = cmp.Or(cfg.TokenTTL, token.DefaultTTL)
 	cfg.MaxPending = cmp.Or(cfg.MaxPending, 1000)
 	cfg.Lease = cmp.Or(cfg.Lease, 15*time.Minute)
-	cfg.LongArguments = cmp.Or(cfg.LongArguments, 4096)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}

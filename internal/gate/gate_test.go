@@ -495,8 +495,8 @@ func TestPendingIsBounded(t *testing.T) {
 
 func TestLongArgumentsMustHaveBeenShown(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))
-	h.LongArguments = 20
-	a := h.open(deferred)
+	long := `{"note":"` + strings.Repeat("x", 5000) + `"}`
+	a := h.open(strings.Replace(deferred, args, long, 1))
 	ctx := context.Background()
 	if got := code(h.vote("stranger", a, true)); got != "not_found" {
 		t.Errorf("a stranger: %q", got)
@@ -511,7 +511,7 @@ func TestLongArgumentsMustHaveBeenShown(t *testing.T) {
 		t.Errorf("seen in part: %q", got)
 	}
 	card, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Full)
-	if err != nil || !card.Shown || string(card.Arguments) != args {
+	if err != nil || !card.Shown || string(card.Arguments) != long {
 		t.Fatalf("shown %t: %s, %v", card.Shown, card.Arguments, err)
 	}
 	if got := code(h.vote("ben", a, true)); got != "arguments_not_shown" {

@@ -171,7 +171,7 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 		return Card{}, err
 	}
 	a := r.Approval
-	card := Card{Approval: a, Now: r.Now, Long: r.Size > g.LongArguments}
+	card := Card{Approval: a, Now: r.Now, Long: r.Size > longArguments}
 	card.InPlaceOf, card.CannotVote = d.mayVote(a, r.Now)
 	if err := g.signing(ctx, &card, p); err != nil {
 		return Card{}, err

@@ -224,7 +224,7 @@ func (g *core) unseen(ctx context.Context, a approval.Approval, sealed, answers 
 	switch {
 	case err != nil || shown:
 		return err
-	case size > g.LongArguments:
+	case size > longArguments:
 		return notShown
 	case a.Call.Digest != digest:
 		return nil // another call than the person means: the page is old, and refused as that

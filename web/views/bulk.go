@@ -51,7 +51,6 @@ type BulkRow struct {
 	Deadline   time.Time
 	ClaimedBy  string
 	Flags      []string
-	Left       bool // was not chosen
 	// Seen is the card (RenderCard).
 	Seen string
 }
