@@ -101,5 +101,5 @@ func List(all []Resource, start, count int) Resource {
 	for i := start - 1; i < len(all) && len(page) < count; i++ {
 		page = append(page, all[i])
 	}
-	return Resource{"schemas": []any{ListSchema}, "totalResults": len(all), "startIndex": start, "itemsPerPage": len(page), "Resources": page}
+	return Resource{"schemas": []any{listSchema}, "totalResults": len(all), "startIndex": start, "itemsPerPage": len(page), "Resources": page}
 }

@@ -17,7 +17,7 @@ const (
 	UserSchema   = "urn:ietf:params:scim:schemas:core:2.0:User"
 	GroupSchema  = "urn:ietf:params:scim:schemas:core:2.0:Group"
 	ErrorSchema  = "urn:ietf:params:scim:api:messages:2.0:Error"
-	ListSchema   = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
+	listSchema   = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 	PatchSchema  = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 	configSchema = "urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"
 	typeSchema   = "urn:ietf:params:scim:schemas:core:2.0:ResourceType"

@@ -11,9 +11,9 @@ import (
 // is not in the database any more.
 func (r Record) Gone() bool { return r.ID == "" }
 
-// GoneEntry stands in a bundle for the leaf whose event is gone. It is no entry:
+// goneEntry stands in a bundle for the leaf whose event is gone. It is no entry:
 // without a digest it is leaf data of no event, so it never fits its leaf hash.
-func GoneEntry(seq int64) []byte {
+func goneEntry(seq int64) []byte {
 	return fmt.Appendf(nil, `{"gone":true,"seq":%d,"v":%d}`, seq, Version)
 }
 
@@ -23,11 +23,11 @@ func GoneEntry(seq int64) []byte {
 func Bundle(records []Record) []byte {
 	var bundle []byte
 	for _, r := range records {
-		entry := GoneEntry(r.Seq())
+		entry := goneEntry(r.Seq())
 		if !r.Gone() {
 			entry = r.Entry()
 		}
-		bundle = AppendEntry(bundle, entry)
+		bundle = appendEntry(bundle, entry)
 	}
 	return bundle
 }

@@ -36,8 +36,8 @@ const CardEnd = "</div>"
 
 var cardOpen = regexp.MustCompile(`\A<div class="seen" data-approval="(apr_[a-z0-9]+)" data-edition="([1-9][0-9]{0,5})" data-digest="(sha256:[0-9a-f]{64})" data-salt="([0-9a-f]{64})">`)
 
-// ParseCard reads which card a card says that it is.
-func ParseCard(card string) (Card, error) {
+// parseCard reads which card a card says that it is.
+func parseCard(card string) (Card, error) {
 	m := cardOpen.FindStringSubmatch(card)
 	if m == nil || !strings.HasSuffix(card, CardEnd) {
 		return Card{}, fmt.Errorf("it is no card")

@@ -189,21 +189,21 @@ func appendTime(dst []byte, at time.Time) []byte {
 	return at.UTC().Truncate(time.Microsecond).AppendFormat(dst, time.RFC3339Nano)
 }
 
-// MaxClockSetBack is how far the times of a log may run backwards: the clock of the
+// maxClockSetBack is how far the times of a log may run backwards: the clock of the
 // database is set right, and another machine's takes over.
-const MaxClockSetBack = time.Minute
+const maxClockSetBack = time.Minute
 
 // Clock follows the times of a log's events. The zero Clock has seen none.
 type Clock struct{ latest time.Time }
 
 // Follow returns an error when an event is of a time that is further back than
-// MaxClockSetBack from the latest before it, and goes on from there: the events that
+// maxClockSetBack from the latest before it, and goes on from there: the events that
 // come after it are not to blame.
 func (c *Clock) Follow(at time.Time) error {
 	former := c.latest
-	if at.Before(former.Add(-MaxClockSetBack)) {
+	if at.Before(former.Add(-maxClockSetBack)) {
 		c.latest = at
-		return fmt.Errorf("it is of %s, and an event before it is of %s: times do not run backwards by more than %s", Time(at), Time(former), MaxClockSetBack)
+		return fmt.Errorf("it is of %s, and an event before it is of %s: times do not run backwards by more than %s", Time(at), Time(former), maxClockSetBack)
 	}
 	if at.After(former) {
 		c.latest = at

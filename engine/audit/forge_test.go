@@ -440,8 +440,8 @@ func TestTimesRunForward(t *testing.T) {
 		want int
 	}{
 		"in order":                     {nil, 0},
-		"as far as may be":             {[]time.Duration{MaxClockSetBack}, 0},
-		"further":                      {[]time.Duration{MaxClockSetBack + time.Microsecond}, 1},
+		"as far as may be":             {[]time.Duration{maxClockSetBack}, 0},
+		"further":                      {[]time.Duration{maxClockSetBack + time.Microsecond}, 1},
 		"in small steps":               {[]time.Duration{40 * time.Second, 80 * time.Second}, 1},
 		"for good, which is told once": {slices.Repeat([]time.Duration{time.Hour}, 10), 1},
 	} {

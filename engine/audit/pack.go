@@ -48,9 +48,9 @@ const (
 // Escape writes a line of JSON so that no HTML can be in it.
 func Escape(line []byte) []byte { return bytes.ReplaceAll(line, []byte("<"), []byte(`\u003c`)) }
 
-// Unescape is the line that Escape has written, if it was canonical: there, "<" is
+// unescape is the line that Escape has written, if it was canonical: there, "<" is
 // never escaped.
-func Unescape(line []byte) []byte {
+func unescape(line []byte) []byte {
 	if !bytes.Contains(line, []byte(`\u003c`)) {
 		return line
 	}
@@ -80,7 +80,7 @@ const (
 	ItemComment   = "comment"   // Text and Salt are of the fact
 	ItemArguments = "arguments" // Text is canonical JSON, of the approval's last edition
 	ItemAnswers   = "answers"   // Text is what was supplied; nothing can be checked of it
-	ItemRules     = "rules"     // Text is what decisions under Digest were judged by
+	itemRules     = "rules"     // Text is what decisions under Digest were judged by
 	ItemPolicy    = "policy"    // Text is the document whose meaning Digest is
 	ItemContracts = "contracts"
 	ItemPasskey   = "passkey" // Event tells of a passkey of somebody who has signed
@@ -165,7 +165,7 @@ type subject struct {
 
 // proof checks a line of the pack's first block.
 func (p *PackVerifier) proof(data []byte) {
-	line := Unescape(data)
+	line := unescape(data)
 	p.Line(line)
 	if p.named == nil {
 		p.replay.unknown = func(e engine.Event) { p.unknown = append(p.unknown, e) }
@@ -315,7 +315,7 @@ func (p *PackVerifier) check(item Item) error {
 	case ItemAnswers:
 		p.found.Unchecked++
 		return nil
-	case ItemRules:
+	case itemRules:
 		if Digest([]byte(item.Text)) != item.Digest {
 			return errors.New("it is another one")
 		}
@@ -358,7 +358,7 @@ func (p *PackVerifier) checkCard(item Item) error {
 	if !p.named[item.ApprovalID][item.Digest] {
 		return errNotNamed
 	}
-	card, err := ParseCard(item.Text)
+	card, err := parseCard(item.Text)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestEscape(t *testing.T) {
 		if bytes.Contains(escaped, []byte("<")) {
 			t.Fatalf("%s is HTML", escaped)
 		}
-		if got := Unescape(escaped); !bytes.Equal(got, line) {
+		if got := unescape(escaped); !bytes.Equal(got, line) {
 			t.Fatalf("got %s, want %s", got, line)
 		}
 		v, err := canon.Parse(escaped)
@@ -38,7 +38,7 @@ func FuzzUnescape(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		// It never makes two lines of one, and changes nothing but that escape.
-		got := Unescape(bytes.Clone(line))
+		got := unescape(bytes.Clone(line))
 		if bytes.Count(got, []byte("\n")) != bytes.Count(line, []byte("\n")) || (len(line)-len(got))%5 != 0 {
 			t.Errorf("%q became %q", line, got)
 		}
@@ -47,7 +47,7 @@ func FuzzUnescape(f *testing.F) {
 
 func TestCard(t *testing.T) {
 	want := Card{ApprovalID: "apr_1a", Edition: 12, CallDigest: "sha256:" + strings.Repeat("0f", 32), Salt: strings.Repeat("a1", 32)}
-	got, err := ParseCard(want.Open() + "<p>x</p>" + CardEnd)
+	got, err := parseCard(want.Open() + "<p>x</p>" + CardEnd)
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -55,7 +55,7 @@ func TestCard(t *testing.T) {
 		"", "<p>", " " + want.Open() + CardEnd, want.Open(), strings.Replace(want.Open(), "12", "012", 1) + CardEnd,
 		strings.Replace(want.Open(), "0f", "0F", 1) + CardEnd, strings.Replace(want.Open(), `">`, `" onclick="x">`, 1) + CardEnd,
 	} {
-		if _, err := ParseCard(text); err == nil {
+		if _, err := parseCard(text); err == nil {
 			t.Errorf("%q is a card", text)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // arguments, with markup around every value and escapes for the markup.
 const maxDisclosed = 512 << 20
 
-// ErrNoPack says that a page is no evidence pack.
-var ErrNoPack = errors.New("the page has no proof in it: it is no evidence pack, or was cut off")
+// errNoPack says that a page is no evidence pack.
+var errNoPack = errors.New("the page has no proof in it: it is no evidence pack, or was cut off")
 
 // brokenPack is what is wrong with a pack that has a proof, and not the rest.
 type brokenPack string
@@ -94,7 +94,7 @@ func (l *packLines) pages() (string, error) {
 		sum.Write(part)
 		start = err == nil
 		if errors.Is(err, io.EOF) {
-			return "", ErrNoPack
+			return "", errNoPack
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return "", err

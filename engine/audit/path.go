@@ -87,8 +87,8 @@ func (r Resource) In(size int64) bool {
 	return r.N >= 0 && r.N < at/TileWidth || r.N == at/TileWidth && int64(r.Width) <= at%TileWidth
 }
 
-// AppendEntry adds an entry to a bundle.
-func AppendEntry(bundle, entry []byte) []byte {
+// appendEntry adds an entry to a bundle.
+func appendEntry(bundle, entry []byte) []byte {
 	if len(entry) > 0xffff {
 		panic("audit: an entry does not fit into a bundle")
 	}

@@ -12,8 +12,8 @@ import (
 
 // The bounds of a calendar. They are inclusive.
 const (
-	// MaxSpans is the largest number of spans of one day.
-	MaxSpans = 8
+	// maxSpans is the largest number of spans of one day.
+	maxSpans = 8
 	// MaxHolidays is the largest number of holidays.
 	MaxHolidays = 1000
 	// maxZone is the length of the longest name of a zone, in bytes.
@@ -123,8 +123,8 @@ func readDay(field string, texts []string) ([]span, []error) {
 	if len(texts) == 0 {
 		return nil, []error{fmt.Errorf("%s: there are no spans; leave the day out if it is free", field)}
 	}
-	if len(texts) > MaxSpans {
-		return nil, []error{fmt.Errorf("%s: there are %d spans, and at most %d are allowed", field, len(texts), MaxSpans)}
+	if len(texts) > maxSpans {
+		return nil, []error{fmt.Errorf("%s: there are %d spans, and at most %d are allowed", field, len(texts), maxSpans)}
 	}
 	var mistakes []error
 	var spans []span

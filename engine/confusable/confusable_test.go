@@ -53,7 +53,7 @@ func TestLevelOf(t *testing.T) {
 		"gοοgle": MinimallyRestrictive, "paשل": MinimallyRestrictive, "シャ한": MinimallyRestrictive, "pa\u115fy": Unrestricted,
 		"ᗷuy": Unrestricted, "ɡo": Unrestricted, "ⲟk": Unrestricted,
 	} {
-		if got := LevelOf(name); got != want {
+		if got := levelOf(name); got != want {
 			t.Errorf("%q: level %d, want %d", name, got, want)
 		}
 	}
@@ -161,10 +161,10 @@ func checkText(t interface{ Fatalf(string, ...any) }, text string) {
 	if !norm.NFD.IsNormalString(skeleton) {
 		t.Fatalf("%q: skeleton %q is not NFD", text, skeleton)
 	}
-	if canon.IsASCII(text) && (len(Lookalikes(text)) > 0 || LevelOf(text) != ASCIIOnly) {
+	if canon.IsASCII(text) && (len(Lookalikes(text)) > 0 || levelOf(text) != ASCIIOnly) {
 		t.Fatalf("%q is ASCII and is marked", text)
 	}
-	if ClearName(text) && (LevelOf(text) > HighlyRestrictive || strings.ContainsFunc(text, ignorable)) {
+	if ClearName(text) && (levelOf(text) > HighlyRestrictive || strings.ContainsFunc(text, ignorable)) {
 		t.Fatalf("%q is a clear name", text)
 	}
 	last := 0

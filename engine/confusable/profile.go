@@ -122,8 +122,8 @@ const (
 	Unrestricted                // characters that Unicode does not recommend for names
 )
 
-// LevelOf is the level of a name. ASCII counts as recommended, all of it.
-func LevelOf(name string) Level {
+// levelOf is the level of a name. ASCII counts as recommended, all of it.
+func levelOf(name string) Level {
 	if strings.ContainsFunc(name, func(c rune) bool { return c >= utf8.RuneSelf && !Allowed(c) }) {
 		return Unrestricted
 	}
@@ -207,7 +207,7 @@ func ClearName(name string) bool {
 	if foreign > 0 && foreign == twins {
 		return false
 	}
-	return LevelOf(name) <= HighlyRestrictive
+	return levelOf(name) <= HighlyRestrictive
 }
 
 // isPlain reports whether a name is there and has ASCII's letters, digits, signs and blanks

@@ -222,7 +222,7 @@ func TestClaimsNeverWin(t *testing.T) {
 
 func TestMistakesAreNamed(t *testing.T) {
 	deep := 101
-	many := Limits{Agent: Rate{Calls: -1}, Tool: Rate{Calls: 5}, Session: Rate{Calls: MaxRateCalls + 1, Per: engine.Duration(time.Millisecond)}}
+	many := Limits{Agent: Rate{Calls: -1}, Tool: Rate{Calls: 5}, Session: Rate{Calls: maxRateCalls + 1, Per: engine.Duration(time.Millisecond)}}
 	var errs []string
 	for _, list := range [][]error{
 		Agent{ID: "a\u200b", Name: "", Roles: []string{""}, MaxDelegation: &deep, Limits: &many}.Check(),

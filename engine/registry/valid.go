@@ -17,9 +17,9 @@ import (
 
 // Bounds of what may be registered.
 const (
-	MaxRateCalls     = 100_000
-	MaxRatePer       = 24 * time.Hour
-	MaxSessionLength = 30 * 24 * time.Hour
+	maxRateCalls     = 100_000
+	maxRatePer       = 24 * time.Hour
+	maxSessionLength = 30 * 24 * time.Hour
 	maxName          = 200
 	maxToolName      = 512
 	maxRoles         = 100
@@ -129,15 +129,15 @@ func (s Settings) Check() []error {
 
 func (l Limits) check(where string) []error {
 	return slices.Concat(
-		l.Agent.check(where+".agent", MaxRatePer, true), l.Tool.check(where+".tool", MaxRatePer, true),
-		l.Session.check(where+".session", MaxSessionLength, false),
+		l.Agent.check(where+".agent", maxRatePer, true), l.Tool.check(where+".tool", maxRatePer, true),
+		l.Session.check(where+".session", maxSessionLength, false),
 	)
 }
 
 func (r Rate) check(where string, longest time.Duration, window bool) []error {
 	var errs []error
-	if r.Calls < 0 || r.Calls > MaxRateCalls {
-		errs = append(errs, fmt.Errorf("%s.calls: want 0 (no limit) to %d, got %d", where, MaxRateCalls, r.Calls))
+	if r.Calls < 0 || r.Calls > maxRateCalls {
+		errs = append(errs, fmt.Errorf("%s.calls: want 0 (no limit) to %d, got %d", where, maxRateCalls, r.Calls))
 	}
 	per := time.Duration(r.Per)
 	if per < 0 || per > longest || per > 0 && per < time.Second {

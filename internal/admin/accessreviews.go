@@ -31,12 +31,12 @@ const AccessRemovalAsked = store.AccessRemovalAsked
 
 // Bounds of an access review.
 const (
-	// MaxAccessLines is how many accesses one is about.
-	MaxAccessLines = 10_000
+	// maxAccessLines is how many accesses one is about.
+	maxAccessLines = 10_000
 	// MaxAccessDecisions is how many of them are decided, or assigned, at once.
 	MaxAccessDecisions = 500
-	// MaxAccessDue is how far ahead one may be due.
-	MaxAccessDue   = 366 * 24 * time.Hour
+	// maxAccessDue is how far ahead one may be due.
+	maxAccessDue   = 366 * 24 * time.Hour
 	maxReviewTitle = 200
 	maxReviews     = 200
 )
@@ -134,8 +134,8 @@ func (a AccessReviews) Start(ctx context.Context, by access.Initiator, q AccessR
 		switch {
 		case len(lines) == 0:
 			return engine.Event{}, invalidReview("nothing_to_review", "No enabled account has such a role.")
-		case len(lines) > MaxAccessLines:
-			return engine.Event{}, invalidReview("too_many", "There are %d accesses; a review has at most %d. Review some roles at a time.", len(lines), MaxAccessLines)
+		case len(lines) > maxAccessLines:
+			return engine.Event{}, invalidReview("too_many", "There are %d accesses; a review has at most %d. Review some roles at a time.", len(lines), maxAccessLines)
 		}
 		counts := map[string]int{}
 		for i := range lines {
@@ -159,7 +159,7 @@ func reviewFits(r AccessReview, now time.Time) error {
 		return invalidReview("unfit_title", "A title has 1 to %d bytes, on one line.", maxReviewTitle)
 	case r.DueAt.IsZero() || !r.DueAt.After(now):
 		return invalidReview("due_too_early", "Say until when it is due: a time after now.")
-	case r.DueAt.Sub(now) > MaxAccessDue:
+	case r.DueAt.Sub(now) > maxAccessDue:
 		return invalidReview("too_far", "It is due at most a year from now.")
 	case !r.Until.After(r.Since):
 		return invalidReview("until_too_early", "The period's end has to come after its beginning.")

@@ -22,8 +22,8 @@ type Key = store.Key
 const (
 	maxKeyLabel = 200
 	maxKeyAge   = 10 * 366 * 24 * time.Hour
-	// MostKeys is how many keys are listed, the newest first.
-	MostKeys = 10_000
+	// mostKeys is how many keys are listed, the newest first.
+	mostKeys = 10_000
 )
 
 // Refusals of keys.
@@ -38,7 +38,7 @@ var (
 func (k Keys) MayBeChanged() bool { return People(k).MayBeChanged() }
 
 // List lists the API keys, the newest first, without their secrets.
-func (k Keys) List(ctx context.Context) ([]Key, error) { return k.Store.Keys.List(ctx, MostKeys) }
+func (k Keys) List(ctx context.Context) ([]Key, error) { return k.Store.Keys.List(ctx, mostKeys) }
 
 // Issue creates an API key as a person in the console wants it, who administers, and
 // returns its text, which is stored nowhere. Its agent is one that there is.

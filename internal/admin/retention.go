@@ -201,11 +201,11 @@ func (r Retention) Erase(ctx context.Context, by access.Initiator, q EraseReques
 	} else if !store.ValidApprovalID(e.Subject) {
 		return e, keptRefusal(CoversApproval, "missing")
 	}
-	done, err := r.Store.Retention.Erase(ctx, e, access.AdminRole, once, func(done Erasure) (engine.Event, error) { return ErasureEvent(by, done) })
+	done, err := r.Store.Retention.Erase(ctx, e, access.AdminRole, once, func(done Erasure) (engine.Event, error) { return erasureEvent(by, done) })
 	var kept *store.NotErasable
 	if errors.As(err, &kept) {
 		refused := keptRefusal(e.Covers, kept.Why)
-		event, err := ErasureEvent(by, e)
+		event, err := erasureEvent(by, e)
 		if err != nil {
 			return e, err
 		}
@@ -218,9 +218,9 @@ func (r Retention) Erase(ctx context.Context, by access.Initiator, q EraseReques
 	return done, r.administered(ctx, err)
 }
 
-// ErasureEvent is the event of an erasure: what, why, by which rule, and which
+// erasureEvent is the event of an erasure: what, why, by which rule, and which
 // parts there were.
-func ErasureEvent(by access.Initiator, done Erasure) (engine.Event, error) {
+func erasureEvent(by access.Initiator, done Erasure) (engine.Event, error) {
 	code, message := "ERASED_ON_REQUEST", "What the approval was about, and what was said of it, was erased."
 	if done.Covers == CoversPerson {
 		message = "A person's name, address, means to sign in and words were erased."
@@ -249,7 +249,7 @@ func AgeErasure(older time.Duration) func(approvalID string) Erasure {
 }
 
 // AgeEvent is the event of an erasure that AgeErasure has begun.
-func AgeEvent(done Erasure) (engine.Event, error) { return ErasureEvent(ByRetention(), done) }
+func AgeEvent(done Erasure) (engine.Event, error) { return erasureEvent(ByRetention(), done) }
 
 // ByRetention is who erases without being asked at that moment.
 func ByRetention() access.Initiator { return access.Initiator{Actor: retainer} }
@@ -266,7 +266,7 @@ func EraseAgain(ctx context.Context, s *store.Store, by access.Initiator, subjec
 	kept = map[string]string{}
 	for _, subject := range back {
 		e := Erasure{Covers: store.CoversOf(subject), Subject: subject, Reason: "erased before an older copy of the database was restored", By: by.Actor.ID, EventID: store.NewEventID()}
-		e, err := s.Retention.Erase(ctx, e, access.AdminRole, nil, func(done Erasure) (engine.Event, error) { return ErasureEvent(by, done) })
+		e, err := s.Retention.Erase(ctx, e, access.AdminRole, nil, func(done Erasure) (engine.Event, error) { return erasureEvent(by, done) })
 		var why *store.NotErasable
 		switch {
 		case errors.As(err, &why):

@@ -223,7 +223,7 @@ func (x *Exporter) witnessed(ctx context.Context, size int64) (store.Checkpoint,
 
 // record appends the event of an export and returns its id.
 func (x *Exporter) record(ctx context.Context, r ExportRequest, code, message string, done *ExportSummary) (string, error) {
-	filter, err := x.loggable(ctx, HeaderFilter(r.Filter))
+	filter, err := x.loggable(ctx, headerFilter(r.Filter))
 	if err != nil {
 		return "", err
 	}
@@ -290,15 +290,15 @@ func (x *Exporter) loggable(ctx context.Context, f audit.Filter) (audit.Filter, 
 	return f, nil
 }
 
-// HeaderFilter is the filter as an export's header has it.
-func HeaderFilter(f store.EventFilter) audit.Filter {
+// headerFilter is the filter as an export's header has it.
+func headerFilter(f store.EventFilter) audit.Filter {
 	return audit.Filter{
 		Since: f.Since, Until: f.Until, AgentID: f.AgentID, Tool: f.Tool, Outcome: f.Outcome, Type: f.Type, ActorID: f.ActorID, ApprovalID: f.ApprovalID,
 	}
 }
 
 // wantsAll reports whether the filter asks for everything.
-func wantsAll(f store.EventFilter) bool { return HeaderFilter(f) == audit.Filter{} }
+func wantsAll(f store.EventFilter) bool { return headerFilter(f) == audit.Filter{} }
 
 // exporting is one export on its way.
 type exporting struct {
@@ -362,7 +362,7 @@ func (x *exporting) flush(seq int64) error {
 
 // header is the first line. With an export that goes on only its digest is used.
 func (x *exporting) header() audit.Header {
-	return audit.Header{Checkpoint: string(x.point.Signed()), Whole: x.whole, Filter: HeaderFilter(x.Filter), Keys: x.Keys}
+	return audit.Header{Checkpoint: string(x.point.Signed()), Whole: x.whole, Filter: headerFilter(x.Filter), Keys: x.Keys}
 }
 
 func (x *exporting) lines(ctx context.Context) error {

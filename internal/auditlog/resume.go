@@ -83,7 +83,7 @@ func resumeHeader(line []byte, r *ExportRequest) error {
 	if err != nil {
 		return err
 	}
-	if h.Filter != HeaderFilter(r.Filter) {
+	if h.Filter != headerFilter(r.Filter) {
 		return fmt.Errorf("it was begun with another filter: %s", h.Filter.JSON())
 	}
 	text, _, _ := strings.Cut(h.Checkpoint, "\n\n")

@@ -13,9 +13,9 @@ import (
 	"holdpoint/internal/store"
 )
 
-// SearchBudget is how long a search in the console may look at rows that may not
+// searchBudget is how long a search in the console may look at rows that may not
 // be wanted, before it says how far it has come.
-const SearchBudget = 300 * time.Millisecond
+const searchBudget = 300 * time.Millisecond
 
 // SearchResult is what a search of the log has come to.
 type SearchResult = store.LogSearchResult
@@ -23,7 +23,7 @@ type SearchResult = store.LogSearchResult
 // Checkpoint is a checkpoint as it was signed, with what witnesses have added.
 type Checkpoint = store.Checkpoint
 
-// Search lists up to limit events of the audit log within SearchBudget. What
+// Search lists up to limit events of the audit log within searchBudget. What
 // has only just been appended is waited for.
 func (l *Log) Search(ctx context.Context, f EventFilter, limit int) (SearchResult, error) {
 	if f.After == 0 {
@@ -32,7 +32,7 @@ func (l *Log) Search(ctx context.Context, f EventFilter, limit int) (SearchResul
 		}
 	}
 	f.Limit = limit
-	found, err := l.Store.Events.Search(ctx, f, SearchBudget)
+	found, err := l.Store.Events.Search(ctx, f, searchBudget)
 	if errors.Is(err, store.ErrUnstorable) {
 		return SearchResult{}, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
 	}

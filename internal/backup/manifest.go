@@ -83,8 +83,8 @@ type Keys struct {
 	Log     []string `json:"log"`
 }
 
-// ReadManifest reads a backup's manifest.
-func ReadManifest(dir string) (Manifest, error) {
+// readManifest reads a backup's manifest.
+func readManifest(dir string) (Manifest, error) {
 	var m Manifest
 	data, err := os.ReadFile(filepath.Join(dir, manifestFile)) // #nosec G304 -- the operator names the directory
 	if err != nil {

@@ -78,7 +78,7 @@ func Restore(ctx context.Context, r RestoreOptions) (done RestoreResult, err err
 	if r.Progress == nil {
 		r.Progress = func(string) func(int64, int64) { return func(int64, int64) {} }
 	}
-	m, err := ReadManifest(r.Dir)
+	m, err := readManifest(r.Dir)
 	if err != nil {
 		return done, err
 	}

@@ -127,9 +127,9 @@ type VoteRequest struct {
 	Signed identity.Proof
 }
 
-// MaxComment bounds a comment, and MaxConstraints what a vote adds to the
+// MaxComment bounds a comment, and maxConstraints what a vote adds to the
 // constraints, in bytes.
 const (
 	MaxComment     = 4000
-	MaxConstraints = 4000
+	maxConstraints = 4000
 )

@@ -58,7 +58,7 @@ func (g *Queries) Show(ctx context.Context, p engine.Person, channel string, car
 const CodeRevealed = "SECRETS_REVEALED"
 
 func (g *Queries) show(ctx context.Context, p engine.Person, channel string, c SeenCard, digest string) error {
-	box, err := SealCard(g.Sealer, c.Approval.ID, c.Card)
+	box, err := sealCard(g.Sealer, c.Approval.ID, c.Card)
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func cardID(approvalID string) string { return "card of " + approvalID }
 // every value.
 const maxCard = 128 << 20
 
-// SealCard deflates and seals a card.
-func SealCard(s *seal.Sealer, approvalID string, card []byte) (seal.Box, error) {
+// sealCard deflates and seals a card.
+func sealCard(s *seal.Sealer, approvalID string, card []byte) (seal.Box, error) {
 	var b bytes.Buffer
 	w, err := flate.NewWriter(&b, flate.BestSpeed)
 	if err == nil {
@@ -97,7 +97,7 @@ func SealCard(s *seal.Sealer, approvalID string, card []byte) (seal.Box, error) 
 	return s.Seal(cardID(approvalID), b.Bytes())
 }
 
-// OpenCard is the card that SealCard has sealed. seal.ErrErased: it was erased.
+// OpenCard is the card that sealCard has sealed. seal.ErrErased: it was erased.
 func OpenCard(s *seal.Sealer, approvalID string, box seal.Box) ([]byte, error) {
 	deflated, err := s.Open(cardID(approvalID), box)
 	if err != nil {

@@ -137,8 +137,8 @@ func checkVote(v VoteRequest) *access.Refusal {
 		return &access.Refusal{Kind: access.Invalid, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(v.Comment), MaxComment)}
 	case v.ValidFor < 0 || v.ValidFor > 0 && v.ValidFor < time.Second:
 		return &access.Refusal{Kind: access.Invalid, Code: "valid_for", Detail: "How long the permission is good has to be a second or more."}
-	case len(v.Constraints) > MaxConstraints:
-		return &access.Refusal{Kind: access.Invalid, Code: "constraints_too_long", Detail: fmt.Sprintf("The constraints have %d bytes; at most %d are kept.", len(v.Constraints), MaxConstraints)}
+	case len(v.Constraints) > maxConstraints:
+		return &access.Refusal{Kind: access.Invalid, Code: "constraints_too_long", Detail: fmt.Sprintf("The constraints have %d bytes; at most %d are kept.", len(v.Constraints), maxConstraints)}
 	case !v.Approve && !v.Denial.Valid():
 		return &access.Refusal{Kind: access.Invalid, Code: "denial_kind", Detail: "A denial says which kind it is: wrong_args, not_now, never or needs_info."}
 	}

@@ -11,8 +11,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-// MaxDraft bounds what is kept of one form, in bytes.
-const MaxDraft = 1 << 20
+// maxDraft bounds what is kept of one form, in bytes.
+const maxDraft = 1 << 20
 
 var draftOver = &access.Refusal{Kind: access.Conflict, Code: "already_decided", Detail: "This is over, so nothing can be sent about it any more."}
 
@@ -27,7 +27,7 @@ func (g *Drafts) Keep(ctx context.Context, p engine.Person, id, form string, fie
 		return g.Store.Drafts.Delete(ctx, id, p.ID, form)
 	}
 	text := fields.Encode()
-	if len(text) > MaxDraft {
+	if len(text) > maxDraft {
 		return &access.Refusal{Kind: access.TooLarge, Code: "body_too_large", Detail: "That is more than is kept of a form."}
 	}
 	box, err := g.Sealer.Seal(draftID(id, p.ID, form), []byte(text))

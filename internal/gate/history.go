@@ -68,9 +68,9 @@ func (g *Histories) history(ctx context.Context, by store.Reader, search History
 	return page, err
 }
 
-// Deciders are those whose say ended the approval: whose yes counted for it as it was
+// deciders are those whose say ended the approval: whose yes counted for it as it was
 // then, or who denied it. A standing grant has no say of its own: its maker has.
-func Deciders(a approval.Approval) []approval.Fact {
+func deciders(a approval.Approval) []approval.Fact {
 	if f, denied := a.Denial(); denied {
 		return []approval.Fact{f}
 	}

@@ -122,7 +122,7 @@ func (g *Histories) writeHistory(ctx context.Context, file *csv.Writer, rows []a
 	var ids []string
 	for _, a := range rows {
 		ids = append(ids, a.Call.AgentID)
-		for _, f := range Deciders(a) {
+		for _, f := range deciders(a) {
 			ids = append(ids, f.Actor.ID)
 		}
 	}
@@ -145,7 +145,7 @@ func historyCells(a approval.Approval, names map[string]string) []string {
 	for _, r := range a.Reasons {
 		reasons = append(reasons, r.Message)
 	}
-	for _, f := range Deciders(a) {
+	for _, f := range deciders(a) {
 		if !slices.Contains(whoIDs, f.Actor.ID) {
 			who, whoIDs = append(who, names[f.Actor.ID]), append(whoIDs, f.Actor.ID)
 		}

@@ -45,8 +45,8 @@ const (
 	// ForApproval is for one approval, to which it is bound by boundTo. It takes a
 	// second factor, always.
 	ForApproval = "approval"
-	// ForSignIn is the second step of signing in, bound to the first.
-	ForSignIn = "sign_in"
+	// forSignIn is the second step of signing in, bound to the first.
+	forSignIn = "sign_in"
 
 	forPasskey = "new_passkey"     // a passkey's registration
 	forPending = "pending_sign_in" // a sign-in that lacks its second step
@@ -198,7 +198,7 @@ func (f *Factors) Begin(ctx context.Context, p engine.Person, purpose, boundTo s
 }
 
 // Verify checks a proof that was made for the purpose and boundTo, and says by
-// what it was made. ForApproval and ForSignIn take second factors only, and
+// what it was made. ForApproval and forSignIn take second factors only, and
 // ForSession a password only from a person without any. Refusals are
 // verification_failed (403), which never says why, and too_many_attempts (429).
 func (f *Factors) Verify(ctx context.Context, p engine.Person, purpose, boundTo string, proof Proof) (Method, error) {
@@ -246,7 +246,7 @@ func (f *Factors) check(ctx context.Context, p engine.Person, purpose, boundTo s
 // Words for events.
 var (
 	by    = map[Method]string{Passkey: "a passkey", TOTP: "a code of an authenticator app", Password: "password"}
-	asked = map[string]string{ForSession: "for the session", ForApproval: "for an approval", ForSignIn: "to sign in"}
+	asked = map[string]string{ForSession: "for the session", ForApproval: "for an approval", forSignIn: "to sign in"}
 )
 
 // Fresh refuses (verification_needed) somebody whose session has not proved

@@ -420,7 +420,7 @@ func TestBruteForce(t *testing.T) {
 func TestPasswordIsForSessionsOnly(t *testing.T) {
 	sc := newScene(t)
 	p := sc.person("Ada")
-	for purpose, want := range map[string]string{ForSession: "", ForApproval: "verification_failed", ForSignIn: "verification_failed", "": "verification_failed"} {
+	for purpose, want := range map[string]string{ForSession: "", ForApproval: "verification_failed", forSignIn: "verification_failed", "": "verification_failed"} {
 		method, err := sc.f.Verify(t.Context(), p, purpose, "", Proof{Password: "correct horse"})
 		if got := refusal(t, err); got != want || got == "" && method != Password {
 			t.Errorf("%s: %q, %q", purpose, method, got)

@@ -174,7 +174,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote, know
 		}
 		return engine.Person{}, s.pend(ctx, person, data)
 	}
-	method, err := s.factors.check(ctx, person, ForSignIn, "", Proof{Code: code})
+	method, err := s.factors.check(ctx, person, forSignIn, "", Proof{Code: code})
 	if errors.Is(err, verificationFailed) {
 		return engine.Person{}, wrong()
 	}
@@ -254,7 +254,7 @@ func (s *SignIn) Ask(ctx context.Context, pending string) (Ceremony, error) {
 	if err != nil {
 		return Ceremony{}, err
 	}
-	return s.factors.Begin(ctx, person, ForSignIn, boundToPending(pending))
+	return s.factors.Begin(ctx, person, forSignIn, boundToPending(pending))
 }
 
 // Finish is the second step of a sign-in. Refusals: sign_in_over (401), when the
@@ -269,7 +269,7 @@ func (s *SignIn) Finish(ctx context.Context, pending string, proof Proof, remote
 	if err != nil {
 		return engine.Person{}, err
 	}
-	method, err := s.factors.check(ctx, person, ForSignIn, boundToPending(pending), proof)
+	method, err := s.factors.check(ctx, person, forSignIn, boundToPending(pending), proof)
 	if errors.Is(err, verificationFailed) {
 		address.wrong.Allow()
 		return engine.Person{}, s.refused(ctx, verificationFailed, person.ID)

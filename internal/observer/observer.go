@@ -40,15 +40,15 @@ type ObservedLog struct {
 	Cosigned   []audit.Cosignature
 }
 
-// ErrBad is returned for a log that is not what it has to be; everything else
+// errBad is returned for a log that is not what it has to be; everything else
 // means that it could not be checked.
-var ErrBad = errors.New("the log is not in order")
+var errBad = errors.New("the log is not in order")
 
 // Problem is what is wrong, and where.
 type Problem struct{ audit.Problem }
 
-// Unwrap returns ErrBad.
-func (b *Problem) Unwrap() error { return ErrBad }
+// Unwrap returns errBad.
+func (b *Problem) Unwrap() error { return errBad }
 
 func bad(seq int64, format string, args ...any) error {
 	return &Problem{audit.Problem{Seq: seq, What: fmt.Sprintf(format, args...)}}

@@ -206,7 +206,7 @@ func TestBrokenLogsAreNamed(t *testing.T) {
 			lie.tell(t, s)
 			_, err := s.verify(t, lie.former...)
 			var bad *Problem
-			if !errors.As(err, &bad) || !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), lie.want) {
+			if !errors.As(err, &bad) || !errors.Is(err, errBad) || !strings.Contains(err.Error(), lie.want) {
 				t.Errorf("got %v, want %q", err, lie.want)
 			}
 		})
@@ -238,7 +238,7 @@ func TestUnchecked(t *testing.T) {
 			s := newServed(t, "log.example.com", 5)
 			s.answers[c.path] = c.answer
 			_, err := s.verify(t)
-			if err == nil || errors.Is(err, ErrBad) || !strings.Contains(err.Error(), c.want) {
+			if err == nil || errors.Is(err, errBad) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if s.asked[c.path] != c.asked {

@@ -16,13 +16,13 @@ import (
 
 // Bounds of the auditors' reports.
 const (
-	// ReportPeriod is the period of a report that names none, and MaxReportPeriod
+	// ReportPeriod is the period of a report that names none, and maxReportPeriod
 	// the longest.
 	ReportPeriod    = 30 * 24 * time.Hour
-	MaxReportPeriod = 366 * 24 * time.Hour
-	// SilentAfter is how long somebody with a say may stay away before the access
+	maxReportPeriod = 366 * 24 * time.Hour
+	// silentAfter is how long somebody with a say may stay away before the access
 	// report names them.
-	SilentAfter = 90 * 24 * time.Hour
+	silentAfter = 90 * 24 * time.Hour
 	// maxChanges is how many changes a report lists, and maxReportRows how many
 	// events, keys or delegations of a kind it reads.
 	maxChanges    = 500
@@ -168,7 +168,7 @@ func reportPeriod(since, until, now time.Time) (time.Time, time.Time, error) {
 	switch {
 	case !since.Before(until):
 		return since, until, wrong("period", "The period ends before it begins.")
-	case until.Sub(since) > MaxReportPeriod:
+	case until.Sub(since) > maxReportPeriod:
 		return since, until, wrong("period_too_long", "A report covers at most 366 days. Choose a shorter period.")
 	}
 	return since.UTC(), until.UTC(), nil
@@ -283,7 +283,7 @@ func (b *accessBuilder) roleHolders(context.Context) error {
 		if p.LastSignIn != nil {
 			last = *p.LastSignIn
 		}
-		if p.there && len(mine) > 0 && b.r.At.Sub(last) >= SilentAfter {
+		if p.there && len(mine) > 0 && b.r.At.Sub(last) >= silentAfter {
 			b.r.Silent = append(b.r.Silent, SilentPerson{p.ID, p.Name, p.Email, mine, p.LastSignIn, p.CreatedAt})
 		}
 	}

@@ -102,9 +102,9 @@ func refusable(err error) error {
 	}
 	code, kind := "invalid_change", access.Invalid
 	switch {
-	case errors.Is(err, ErrNotGuarded):
+	case errors.Is(err, errNotGuarded):
 		code, kind = "not_guarded", access.Conflict
-	case errors.Is(err, ErrInForce):
+	case errors.Is(err, errInForce):
 		code, kind = "in_force", access.Conflict
 	case errors.Is(err, ErrOlder):
 		code, kind = "older", access.Conflict

@@ -24,7 +24,7 @@ func (k *Keeper) Hold(ctx context.Context, by access.Initiator, h admin.PendingC
 	}
 	guard, guarded := guards[h.Kind]
 	if !guarded {
-		return none, ErrNotGuarded
+		return none, errNotGuarded
 	}
 	d, err := store.EntriesDocument(h.Kind, h.Entries)
 	if err != nil {

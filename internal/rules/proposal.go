@@ -36,10 +36,10 @@ type Proposal struct {
 var (
 	// ErrProposed is the error of a file that waits for its approval, or was denied it.
 	ErrProposed = errors.New("it takes an approval")
-	// ErrInForce is the error of proposing what is in force.
-	ErrInForce = errors.New("it is in force already")
-	// ErrNotGuarded is the error of proposing what nobody has to approve.
-	ErrNotGuarded = errors.New("nobody has to approve such a change here: “holdpoint changes require” has people asked")
+	// errInForce is the error of proposing what is in force.
+	errInForce = errors.New("it is in force already")
+	// errNotGuarded is the error of proposing what nobody has to approve.
+	errNotGuarded = errors.New("nobody has to approve such a change here: “holdpoint changes require” has people asked")
 )
 
 // Limits of what a simulation for those who decide takes.
@@ -96,7 +96,7 @@ func (k *Keeper) prepared(ctx context.Context, p Proposal) (gate.RuleChangeReque
 	now := k.Store.Clock()
 	switch p.Reason = strings.TrimSpace(p.Reason); {
 	case !guarded:
-		return none, ErrNotGuarded
+		return none, errNotGuarded
 	case p.Reason == "":
 		return none, errors.New("say why: those who decide read it")
 	case len(p.Reason) > maxReasonLen:
@@ -116,7 +116,7 @@ func (k *Keeper) prepared(ctx context.Context, p Proposal) (gate.RuleChangeReque
 		return none, err
 	}
 	if digests[p.Kind] == in.Digest() {
-		return none, ErrInForce
+		return none, errInForce
 	}
 	former, replaces := active[p.Kind]
 	signing, err := k.Store.Rules.Signing(ctx)

@@ -8,11 +8,11 @@ import (
 	"holdpoint/engine/redact"
 )
 
-// Violation is the code of every finding of Check that refuses, and ApprovalNeeded that
+// Violation is the code of every finding of Check that refuses, and approvalNeeded that
 // of the one that asks for a person.
 const (
 	Violation      = "tool_contract_violation"
-	ApprovalNeeded = "tool_contract_requires_approval"
+	approvalNeeded = "tool_contract_requires_approval"
 )
 
 // maxFindings bounds what one opinion tells: one violation refuses already.
@@ -60,7 +60,7 @@ func (s *Set) Check(call engine.Call, args canon.Value, dataTags []string, d *re
 			refuse("The call has an argument that is none of the fields of the tool's contract.")
 		}
 		if c.approval {
-			o.Findings = append(o.Findings, engine.Finding{Source: "tool_contract", Code: ApprovalNeeded, Message: "The tool's contract says that its calls need an approval.", Route: engine.Defer})
+			o.Findings = append(o.Findings, engine.Finding{Source: "tool_contract", Code: approvalNeeded, Message: "The tool's contract says that its calls need an approval.", Route: engine.Defer})
 			o.Requirements = []engine.Requirement{{Kind: engine.Review, Needed: 1}}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"holdpoint/engine/redact"
 )
 
-// ErrInput says that an input of Eval is not {tool_contracts, call}.
-var ErrInput = errors.New("want an object with tool_contracts and call")
+// errInput says that an input of Eval is not {tool_contracts, call}.
+var errInput = errors.New("want an object with tool_contracts and call")
 
 // Eval answers one input of "holdpoint eval --dialect safeai":
 //
@@ -17,12 +17,12 @@ var ErrInput = errors.New("want an object with tool_contracts and call")
 //
 // usual, which may be nil, holds the contracts of an input that brings none.
 // The result is a Validation, an Interception or a Filtered, by the method. The
-// error is ErrInput, possibly wrapped, or holds the first Problem of the contracts.
+// error is errInput, possibly wrapped, or holds the first Problem of the contracts.
 func Eval(input canon.Value, usual *Set, d *redact.Detector) (any, error) {
 	raw, ok := input.Get("tool_contracts")
 	call, hasCall := input.Get("call")
 	if !ok && usual == nil || !hasCall || call.Kind() != canon.ObjectKind {
-		return nil, ErrInput
+		return nil, errInput
 	}
 	set := usual
 	if ok {
@@ -49,13 +49,13 @@ func Eval(input canon.Value, usual *Set, d *redact.Detector) (any, error) {
 	case "intercept_tool_response":
 		return set.InterceptResponse(tool, response, d), nil
 	}
-	return nil, fmt.Errorf("%w: call.method is none of the three", ErrInput)
+	return nil, fmt.Errorf("%w: call.method is none of the three", errInput)
 }
 
 func text(v canon.Value, name string) (string, error) {
 	m, _ := v.Get(name)
 	if m.Kind() != canon.StringKind {
-		return "", fmt.Errorf("%w: call.%s has to be text", ErrInput, name)
+		return "", fmt.Errorf("%w: call.%s has to be text", errInput, name)
 	}
 	return m.Str(), nil
 }
@@ -64,12 +64,12 @@ func text(v canon.Value, name string) (string, error) {
 func texts(v canon.Value, name string) ([]string, error) {
 	m, _ := v.Get(name)
 	if m.Kind() != canon.ArrayKind && !m.IsNull() {
-		return nil, fmt.Errorf("%w: call.%s has to be a list", ErrInput, name)
+		return nil, fmt.Errorf("%w: call.%s has to be a list", errInput, name)
 	}
 	var out []string
 	for _, e := range m.Elements() {
 		if e.Kind() != canon.StringKind {
-			return nil, fmt.Errorf("%w: call.%s has to be a list of text", ErrInput, name)
+			return nil, fmt.Errorf("%w: call.%s has to be a list of text", errInput, name)
 		}
 		out = append(out, e.Str())
 	}
