@@ -97,11 +97,8 @@ func bearer(r *http.Request) (text string, sent bool) {
 	return text, true
 }
 
-// readAll reads the body's bytes, of which there may be so many.
-func readAll(c *call) ([]byte, error) { return readAllInto(c, &bytes.Buffer{}) }
-
-// readAllInto is readAll by a buffer, which the bytes belong to.
-func readAllInto(c *call, body *bytes.Buffer) ([]byte, error) {
+// readAll reads the body's bytes, of which there may be so many, into a buffer, which they belong to.
+func readAll(c *call, body *bytes.Buffer) ([]byte, error) {
 	// Room for all of it at once, which was waited for: growing by and by takes twice as
 	// much, and four times as long.
 	body.Grow(int(min(max(c.r.ContentLength, 0), canon.MaxBytes)) + bytes.MinRead)
@@ -159,7 +156,7 @@ func readJSON(c *call) (canon.Value, error) {
 			idle.Put(with)
 		}
 	}()
-	data, err := readAllInto(c, &with.body)
+	data, err := readAll(c, &with.body)
 	if err != nil {
 		return canon.Value{}, err
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -45,7 +46,7 @@ func (a dialectDoor) requestTool(c *call) error {
 	if err := ofType(c.r, "text/markdown"); err != nil {
 		return err
 	}
-	document, err := readAll(c)
+	document, err := readAll(c, &bytes.Buffer{})
 	if err != nil {
 		return err
 	}

@@ -153,12 +153,6 @@ func readCall(data []byte, name string) (*policy.Request, error) {
 	return checkedCall(n, name)
 }
 
-// readParsedCall reads a call that has been read already; problems are printed
-// with its place.
-func readParsedCall(v canon.Value, place string) (*policy.Request, error) {
-	return checkedCall(source.Of(v), place)
-}
-
 func checkedCall(n source.Node, name string) (*policy.Request, error) {
 	call, problems := policytest.ReadCall(n)
 	if len(problems) > 0 {

@@ -15,6 +15,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/policysim"
+	"holdpoint/engine/source"
 	"holdpoint/internal/simulation"
 )
 
@@ -119,7 +120,7 @@ func (p *policySimulate) fromFiles(next, old *policy.Bundle, now time.Time) ([]p
 				complain(fmt.Errorf("%s: %w", place, err))
 				return nil, exitCode(exitInvalid)
 			}
-			call, err := readParsedCall(v, place)
+			call, err := checkedCall(source.Of(v), place)
 			if err != nil {
 				return nil, err
 			}

@@ -247,9 +247,6 @@ func isDigest(s string) bool {
 	return err == nil
 }
 
-// seqText is an event's place in a message.
-func seqText(seq int64) string { return "event " + strconv.FormatInt(seq, 10) }
-
 // Actor is who the event names as its actor; "" where it names nobody.
 func (r Record) Actor() string {
 	_, actor := r.Value()

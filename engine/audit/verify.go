@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (p Problem) Error() string {
 		where = fmt.Sprintf("line %d: ", p.Line)
 	}
 	if p.Seq > 0 {
-		where += seqText(p.Seq)
+		where += "event " + strconv.FormatInt(p.Seq, 10)
 		if p.EventID != "" {
 			where += " (" + p.EventID + ")"
 		}

@@ -7,7 +7,7 @@ import (
 	"holdpoint/engine/canon"
 )
 
-// tools are those of coding agents, as their hooks call them, in lower case: of Claude
+// tools are those of coding agents, as their hooks call them, in lower case, such as of Claude
 // Code, Codex, Gemini CLI and Copilot CLI. Where another tool has such a name, its
 // arguments have to have the same names, too.
 var tools = map[string]func(*call) (matchedTemplate, bool){

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 	c := views.PackChapter{PackRow: row(number, r.Record, v), Approval: v, Ended: a.EndedAt}
 	c.Ask.Requests = a.Call.RequestID
 	for _, identity := range a.Plan.Excluded {
-		who := or(names[identity], identity)
+		who := cmp.Or(names[identity], identity)
 		if slices.Contains(a.Plan.ByClaim, identity) {
 			who += " (says the agent)"
 		}
@@ -79,7 +80,7 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 	for _, e := range r.events {
 		line := views.PackEvent{PackPlace: k.place(e), ID: e.ID, Type: words(string(e.Type)), Outcome: string(e.Outcome), Who: actorName(names, e.Actor)}
 		for _, why := range e.Reasons {
-			line.Reasons = append(line.Reasons, or(why.Message, why.Code))
+			line.Reasons = append(line.Reasons, cmp.Or(why.Message, why.Code))
 		}
 		c.Log = append(c.Log, line)
 	}
@@ -107,7 +108,7 @@ func (k *packing) requirements(a approval.Approval, v views.Approval) []views.Pa
 		switch kind.Discharger {
 		case engine.Accountable:
 			for _, identity := range a.Plan.Accountable {
-				p.Could = append(p.Could, or(k.names[identity], identity))
+				p.Could = append(p.Could, cmp.Or(k.names[identity], identity))
 			}
 		case engine.Reviewers:
 			p.Could = k.could(a, req)
@@ -142,7 +143,7 @@ func (k *packing) could(a approval.Approval, r engine.Requirement) []string {
 			has = slices.ContainsFunc(p.Roles, func(role string) bool { return role != access.AdminRole && role != access.AuditorRole })
 		}
 		if has && !p.Disabled && !slices.Contains(a.Plan.Excluded, p.Identity) {
-			list = append(list, or(p.Name, p.Email))
+			list = append(list, cmp.Or(p.Name, p.Email))
 		}
 	}
 	slices.Sort(list)
@@ -190,7 +191,7 @@ func (k *packing) contributions(r record, names map[string]string) []views.PackC
 			s.Seq = e.Seq
 		}
 		if len(f.Via) > 0 {
-			s.For = or(names[f.Via[len(f.Via)-1]], f.Via[len(f.Via)-1])
+			s.For = cmp.Or(names[f.Via[len(f.Via)-1]], f.Via[len(f.Via)-1])
 		}
 		s.What, s.Kind = factWords(f)
 		s.Detail = detailWords(f)
@@ -261,7 +262,7 @@ func ran(r record, names map[string]string, agent string) []views.PackLine {
 		add(*t.StaleAt, "Holdpoint", "found that the call did not fit the world any more; it can never run.")
 	}
 	if x := r.card.Reconciled; x != nil {
-		say(x.At, or(names[x.PersonID], x.PersonID), "found out that the call "+outcomeWords(x.Outcome)+".", found)
+		say(x.At, cmp.Or(names[x.PersonID], x.PersonID), "found out that the call "+outcomeWords(x.Outcome)+".", found)
 	}
 	if w := r.card.BreakGlassReview; w != nil {
 		if w.DoneAt == nil {
@@ -271,7 +272,7 @@ func ran(r record, names map[string]string, agent string) []views.PackLine {
 			if !w.Justified {
 				what = "says that breaking the glass was not justified."
 			}
-			say(*w.DoneAt, or(names[w.PersonID], w.PersonID), what, review)
+			say(*w.DoneAt, cmp.Or(names[w.PersonID], w.PersonID), what, review)
 		}
 	}
 	return list

@@ -162,7 +162,7 @@ func (k *packing) begin(ctx context.Context) error {
 	// Accounts of one human being share an identity, which is the first one's id.
 	k.names = make(map[string]string, len(k.people))
 	for _, p := range k.people {
-		k.names[p.ID] = or(p.Name, p.Email)
+		k.names[p.ID] = cmp.Or(p.Name, p.Email)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -14,13 +15,6 @@ func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05
 // words writes a machine's name for people.
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-func or(text, other string) string {
-	if text != "" {
-		return text
-	}
-	return other
-}
-
 // reported says what an agent reported, and what was found in what came with it.
 func reported(e engine.Event) string {
 	var texts []string
@@ -29,7 +23,7 @@ func reported(e engine.Event) string {
 			texts = append(texts, "it "+map[string]string{"SUCCEEDED": "succeeded", "FAILED": "failed", "UNKNOWN": "does not know whether it ran"}[outcome]+".")
 			continue
 		}
-		texts = append(texts, or(r.Message, r.Code))
+		texts = append(texts, cmp.Or(r.Message, r.Code))
 	}
 	return strings.Join(texts, " ")
 }
@@ -68,7 +62,7 @@ var methodWords = map[string]string{
 // factWords says what somebody contributed, and which way it points: "yes", "no"
 // or "".
 func factWords(f approval.Fact) (what, kind string) {
-	what = or(f.Statement().Pack, words(string(f.Kind))+".")
+	what = cmp.Or(f.Statement().Pack, words(string(f.Kind))+".")
 	switch {
 	case f.Kind == approval.Cancel:
 		kind = "no"
@@ -88,7 +82,7 @@ func detailWords(f approval.Fact) []string {
 	add := func(text string) { list = append(list, text) }
 	d := f.Details
 	if d.Proof != nil {
-		add("Proved who they are " + or(methodWords[d.Proof.Method], "by "+d.Proof.Method) + ", at " + formatTime(d.Proof.At) + ".")
+		add("Proved who they are " + cmp.Or(methodWords[d.Proof.Method], "by "+d.Proof.Method) + ", at " + formatTime(d.Proof.At) + ".")
 	} else if decides(f) && f.Yes {
 		add("No proof of who they are is on record beside their session.")
 	}

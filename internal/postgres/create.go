@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func create(ctx context.Context, dir directory, inst installation, acc account, 
 	}
 	// initdb wants an empty directory, so the password waits outside until it is done.
 	waiting := dir.join(passwordName + ".partial")
-	if err := writeSynced(waiting, newPassword()+"\n", acc); err != nil {
+	if err := writeSynced(waiting, rand.Text()+"\n", acc); err != nil {
 		return err
 	}
 

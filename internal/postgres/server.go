@@ -18,7 +18,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -364,8 +363,6 @@ func settings(dir directory, port int, noSync bool) []string {
 	set("log_checkpoints", "off")
 	return args
 }
-
-func newPassword() string { return rand.Text() }
 
 func sleep(ctx context.Context, d time.Duration) error {
 	select {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 
+	"holdpoint/engine/canon"
 	"holdpoint/engine/source"
 	"holdpoint/internal/admin"
 )
@@ -248,7 +249,7 @@ func (c *comparison) address(section, name, field, host string, given map[string
 	case there && (err != nil || u.Host != host):
 		c.wrong(section, name, fmt.Errorf("%s: it is %q, and the address that --addresses has leads elsewhere", field, host))
 	case !there && (now == "" || hostOf(now) != host):
-		c.wrong(section, name, fmt.Errorf("%s: the address at %q is needed: it is secret, and given in the file of --addresses, as %s: {%s: URL}", field, host, section, scalarOf(name)))
+		c.wrong(section, name, fmt.Errorf("%s: the address at %q is needed: it is secret, and given in the file of --addresses, as %s: {%s: URL}", field, host, section, scalar(canon.String(name))))
 	case text == now:
 		return ""
 	}

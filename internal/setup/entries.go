@@ -8,14 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"holdpoint/engine/canon"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/notify"
 )
-
-func scalarOf(text string) string { return scalar(canon.String(text)) }
 
 func (c *comparison) settings() {
 	if c.Settings == nil {

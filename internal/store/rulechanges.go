@@ -191,11 +191,6 @@ func lockActive(ctx context.Context, tx pgx.Tx, kind string) error {
 	return translate(err)
 }
 
-// errGuarded is ErrGuarded with the kind.
-func errGuarded(kind string) error {
-	return fmt.Errorf("%w: %s", ErrGuarded, kind)
-}
-
 // ErrGuarded is the error of putting in force directly what takes an approval.
 var ErrGuarded = errors.New("it comes into force by an approval only")
 

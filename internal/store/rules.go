@@ -139,7 +139,7 @@ func (s Rules) activate(ctx context.Context, d Document, by string, around bool,
 			return translate(err)
 		}
 		if guarded && !around {
-			return errGuarded(d.Kind)
+			return fmt.Errorf("%w: %s", ErrGuarded, d.Kind)
 		}
 		rows := &pgx.Batch{}
 		rows.Queue(`INSERT INTO documents (digest, kind, known_as, body) VALUES ($1, $2, $3, $4) ON CONFLICT (digest) DO NOTHING`, d.Digest(), d.Kind, d.KnownAs, d.Body)

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -250,33 +251,25 @@ func (c Config) roots() *x509.CertPool {
 	return pool
 }
 
-func or[T comparable](given, otherwise T) T {
-	var zero T
-	if given == zero {
-		return otherwise
-	}
-	return given
-}
+func (c Config) format() string { return cmp.Or(c.Format, JSONFormat) }
 
-func (c Config) format() string { return or(c.Format, JSONFormat) }
+func (c Config) from() string { return cmp.Or(c.From, FromNow) }
 
-func (c Config) from() string { return or(c.From, FromNow) }
+func (c Config) every() time.Duration { return cmp.Or(time.Duration(c.Every), defaultEvery) }
 
-func (c Config) every() time.Duration { return or(time.Duration(c.Every), defaultEvery) }
-
-func (c Config) timeout() time.Duration { return or(time.Duration(c.Timeout), defaultTimeout) }
+func (c Config) timeout() time.Duration { return cmp.Or(time.Duration(c.Timeout), defaultTimeout) }
 
 func (c Config) batch() int {
 	if c.Kind == SyslogKind {
-		return or(c.Batch, defaultSyslogBatch)
+		return cmp.Or(c.Batch, defaultSyslogBatch)
 	}
-	return or(c.Batch, defaultWebhookBatch)
+	return cmp.Or(c.Batch, defaultWebhookBatch)
 }
 
 // maxEvent bounds an event's encoding; 0 where the receiver says itself what is too large.
 func (c Config) maxEvent() int {
 	if c.Kind == SyslogKind {
-		return or(c.MaxEvent, defaultMaxEvent) - headerSize
+		return cmp.Or(c.MaxEvent, defaultMaxEvent) - headerSize
 	}
 	return c.MaxEvent
 }

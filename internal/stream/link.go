@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -42,7 +43,7 @@ type Syslog struct {
 // messages say they come from.
 func NewSyslog(c Config, private []netip.Prefix, hostname string) (*Syslog, error) {
 	s := &Syslog{
-		address: c.Address, hostname: hostname, enterprise: or(c.Enterprise, documentationNumber), strict: c.RequireCloseNotify,
+		address: c.Address, hostname: hostname, enterprise: cmp.Or(c.Enterprise, documentationNumber), strict: c.RequireCloseNotify,
 		timeout: c.timeout(), settle: settleFor, dial: outbound.Config{AllowPrivate: private},
 	}
 	host, _, err := s.dial.CheckAddress(c.Address)

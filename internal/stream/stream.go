@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (s *Stream) failed(err error) time.Duration {
 		s.Logger.Warn("events are not taken by a receiver; trying again until they are", "stream", s.Config.Name, "error", err)
 	}
 	s.logged = err.Error()
-	wait := or(s.Pause, time.Second) << min(s.failures, 6)
+	wait := cmp.Or(s.Pause, time.Second) << min(s.failures, 6)
 	s.failures++
 	var later *Later
 	if errors.As(err, &later) {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -89,7 +90,7 @@ func visible(text string, limit int) string {
 		}
 		return r
 	}, text)
-	return or(text[:min(len(text), limit)], "-")
+	return cmp.Or(text[:min(len(text), limit)], "-")
 }
 
 // escaped is a PARAM-VALUE (RFC 5424, 6.3.3): quotes, backslashes and closing

@@ -99,7 +99,7 @@ func (l *printer) rest(canonical []byte) {
 	l.line(false)
 	l.add(textPart,
 		Span{Shown: "[FROM HERE ON WITHOUT LAYOUT, ALL BUT ASCII IN ESCAPES]", Mark: Escaped, Count: 1},
-		Span{Raw: text, Shown: escapedJSON(text)})
+		Span{Raw: text, Shown: escape(text, "")})
 }
 
 func (l *printer) line(continued bool) {

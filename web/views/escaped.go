@@ -12,9 +12,6 @@ import (
 // a blank as \u0020. A byte that is no UTF-8 is \xFF, which no JSON has.
 func escaped(text string) string { return escape(text, `"\`) }
 
-// escapedJSON is the text of JSON in ASCII: the same values.
-func escapedJSON(text string) string { return escape(text, "") }
-
 func escape(text, quoted string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/2)

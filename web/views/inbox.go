@@ -210,7 +210,5 @@ func savedHere(saved []SavedView) (SavedView, bool) {
 	return saved[i], true
 }
 
-func roleList(roles []string) string { return strings.Join(roles, ", ") }
-
 // PageTitle is what the browser shows as a page's title.
 func PageTitle(f Frame) string { return f.Title + " · Holdpoint" }

@@ -2,6 +2,7 @@ package safeai
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"holdpoint/engine/canon"
@@ -128,7 +129,7 @@ func (m *masker) mask(v canon.Value, path string) canon.Value {
 	case canon.ArrayKind:
 		elems := make([]canon.Value, 0, v.Len())
 		for i, e := range v.Elements() {
-			elems = append(elems, m.mask(e, elementPath(path, i)))
+			elems = append(elems, m.mask(e, path+"["+strconv.Itoa(i)+"]"))
 		}
 		if len(m.redactions) > before {
 			return canon.Array(elems...)

@@ -2,7 +2,6 @@ package safeai
 
 import (
 	"slices"
-	"strconv"
 
 	"holdpoint/engine/canon"
 	"holdpoint/engine/redact"
@@ -48,5 +47,3 @@ func (s *Set) InterceptResponse(tool string, response canon.Value, d *redact.Det
 	}
 	return out
 }
-
-func elementPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

@@ -10,7 +10,7 @@ import (
 // maxNesting bounds lists and mappings inside each other. A request needs three.
 const maxNesting = 16
 
-// maxKeys bounds one mapping. The front matter knows sixteen keys.
+// maxKeys bounds one mapping. The front matter knows seventeen keys.
 const maxKeys = 128
 
 // F3 names what it forbids, and the characters that begin it.
