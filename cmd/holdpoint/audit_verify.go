@@ -395,17 +395,20 @@ func exported(ctx context.Context, base, key string) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	heard := &heardBody{cause: func() error { return context.Cause(ctx) }, end: func() { cancel(nil) }}
 	heard.silent = time.AfterFunc(silentFor, func() { cancel(fmt.Errorf("the server has said nothing for %s", silentFor)) })
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/audit/export?format=jsonl", http.NoBody)
-	var answer *http.Response
-	if err == nil {
-		r.Header.Set("Authorization", "Bearer "+key)
-		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-		answer, err = client.Do(r)
-	}
-	if err != nil {
+	failed := func(err error) (io.ReadCloser, error) {
 		err = fmt.Errorf("ask for the events: %w", cmp.Or(context.Cause(ctx), err))
 		heard.stop()
 		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/audit/export?format=jsonl", http.NoBody)
+	if err != nil {
+		return failed(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r) //nolint:bodyclose // heard closes it
+	if err != nil {
+		return failed(err)
 	}
 	heard.ReadCloser = answer.Body
 	switch {
