@@ -204,7 +204,7 @@ func makePrepared(t testing.TB, dir string) bool {
 	admin := []string{"HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL}
 	must(t, admin, "", "migrate")
 	c.makePeople(admin)
-	c.temporal.Stop()
+	c.stopTemporal()
 	if err := c.postgres.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -369,6 +369,17 @@ func (c *cluster) works(p *program) {
 		}
 		return strings.Contains(p.text(), `"working"`)
 	})
+}
+
+// stopTemporal ends Temporal, and returns when it answers nobody any more.
+func (c *cluster) stopTemporal() {
+	c.t.Helper()
+	for range 20 { // a busy machine takes longer than a stop waits
+		if c.temporal.Stop() {
+			return
+		}
+	}
+	c.t.Fatal("Temporal does not end")
 }
 
 // temporalClient is a client of the cluster's Temporal, with all its powers.

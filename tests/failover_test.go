@@ -208,7 +208,7 @@ func TestTemporalLost(t *testing.T) {
 	for i := range waits {
 		waits[i] = agent.hold("pay", map[string]any{"n": i})
 	}
-	c.temporal.Stop()
+	c.stopTemporal()
 	c.superuser("postgres", "DROP DATABASE temporal WITH (FORCE)")
 	reviewer.approve(waits[0])
 	late := agent.hold("soon_pay", nil)

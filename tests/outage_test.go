@@ -43,7 +43,7 @@ func TestTemporalStopped(t *testing.T) {
 	before := agent.hold("pay", nil)
 	cancelled, denied, expired := agent.hold("pay", nil), agent.hold("pay", nil), agent.hold("soon_pay", nil)
 	asked := agent.submit(event("ask", "ask", nil))
-	c.temporal.Stop()
+	c.stopTemporal()
 
 	agent.propose(event("search_docs", "accept", nil)).want(t, 200)
 	agent.propose(event("search_docs", "refuse", nil)).want(t, 200)

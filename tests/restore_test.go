@@ -17,7 +17,7 @@ import (
 func (c *cluster) disaster() {
 	c.t.Helper()
 	c.stopAll()
-	c.temporal.Stop()
+	c.stopTemporal()
 	if err := c.postgres.Stop(context.Background()); err != nil {
 		c.t.Fatal(err)
 	}

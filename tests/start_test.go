@@ -20,7 +20,7 @@ import (
 // killAll kills every process of the installation at once.
 func (c *cluster) killAll() {
 	c.t.Helper()
-	c.temporal.Stop()
+	c.stopTemporal()
 	c.signalPostgres(syscall.SIGKILL)
 	<-c.postgres.Done()
 	if err := c.postgres.Stop(context.Background()); err != nil {

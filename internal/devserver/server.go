@@ -317,9 +317,10 @@ func (s *Server) Done() <-chan struct{} { return s.log.failed }
 // Err is nil while the server runs and after Stop, else what it said when it gave up.
 func (s *Server) Err() error { return s.log.err() }
 
-// Stop ends the server, in about a second; one that hangs, say on its Postgres, is left behind after three. Everything acknowledged is in
-// Postgres, which must be stopped after the server. Clients and workers should be closed before. Stopping twice is fine.
-func (s *Server) Stop() {
+// Stop ends the server, in about a second; one that hangs, say on its Postgres, is left behind after three. It reports whether the
+// server has ended: one that is left behind may still answer. Everything acknowledged is in Postgres, which must be stopped after the
+// server. Clients and workers should be closed before. Stopping twice is fine, and waits anew.
+func (s *Server) Stop() (ended bool) {
 	s.stop.Do(func() {
 		s.log.stopping()
 		go func() {
@@ -331,7 +332,9 @@ func (s *Server) Stop() {
 	defer timer.Stop()
 	select {
 	case <-s.done:
+		return true
 	case <-timer.C:
+		return false
 	}
 }
 
