@@ -21,7 +21,7 @@ func BenchmarkAANA(b *testing.B) {
 		b.Skip("-aana is not set: AANA's service is not part of Holdpoint")
 	}
 	m := start(b)
-	theirs := machine{URL: *aanaURL, AgentKey: *aanaToken}
+	theirs := machine{URL: *aanaURL, AgentKey: *aanaToken, path: "/pre-tool-check"}
 	gate(b, m, 8) // warm
 	gate(b, theirs, 8)
 	for _, callers := range []int{1, 8, 64} {
