@@ -137,7 +137,7 @@ func recorder(ctx context.Context, t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.Stop)
+	t.Cleanup(func() { server.Stop() })
 	c, err := client.DialContext(ctx, client.Options{HostPort: server.Address(), Namespace: "holdpoint", Logger: silent, Identity: "recorder"})
 	if err != nil {
 		t.Fatal(err)
