@@ -104,6 +104,18 @@ func (d Denial) Valid() bool { return d == Never || d.Retryable() }
 // have not the role for.
 const BreakGlassRole = "break-glass"
 
+// Roles of those who administer and who read everything: they decide only where a rule
+// asks for them.
+const (
+	AdminRole   = "admin"
+	AuditorRole = "auditor"
+)
+
+// Undelegable reports whether a role stays with whoever has it.
+func Undelegable(role string) bool {
+	return role == AdminRole || role == AuditorRole || role == BreakGlassRole
+}
+
 // FreshFor is how old a proof of who somebody is may be.
 const FreshFor = 5 * time.Minute
 

@@ -59,14 +59,9 @@ func (b Initiator) Event(code, message, agentID, tool string) engine.Event {
 
 // Roles that read everything, and decide only where a rule asks for them.
 const (
-	AuditorRole = "auditor"
-	AdminRole   = "admin"
+	AuditorRole = approval.AuditorRole
+	AdminRole   = approval.AdminRole
 )
-
-// Undelegable reports whether a role stays with whoever has it.
-func Undelegable(role string) bool {
-	return role == AdminRole || role == AuditorRole || role == approval.BreakGlassRole
-}
 
 // ReadsEverything reports whether the person may see every approval.
 func ReadsEverything(p engine.Person) bool { return p.Has(AuditorRole) || p.Has(AdminRole) }

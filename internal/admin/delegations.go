@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
@@ -214,7 +215,7 @@ func (a Delegations) Absences(ctx context.Context, p engine.Person) (Absences, e
 	known := map[string]engine.Person{}
 	for _, one := range everybody {
 		known[one.ID] = one
-		if !one.Disabled && (whose == "" || one.ID == p.ID || slices.ContainsFunc(one.Roles, func(role string) bool { return !access.Undelegable(role) && p.Has(role) })) {
+		if !one.Disabled && (whose == "" || one.ID == p.ID || slices.ContainsFunc(one.Roles, func(role string) bool { return !approval.Undelegable(role) && p.Has(role) })) {
 			found.People = append(found.People, one)
 		}
 	}

@@ -55,13 +55,12 @@ func chainIsWhole(chain store.Chain) bool {
 		!slices.ContainsFunc(chain.Voter, func(v approval.Voter) bool { return !v.Active })
 }
 
-// delegatedRoles are the roles that a chain lends: those of its last one that decide.
+// delegatedRoles are the roles that a chain lends: those of its last one.
 func delegatedRoles(chain store.Chain) []string {
 	if len(chain.Voter) == 0 {
 		return nil
 	}
-	roles := slices.Clone(chain.Voter[len(chain.Voter)-1].Roles)
-	return slices.DeleteFunc(roles, access.Undelegable)
+	return chain.Voter[len(chain.Voter)-1].Roles
 }
 
 // mayRead reports whether the person may see the approval, for themselves or for

@@ -563,3 +563,70 @@ func TestSuggestedReviewers(t *testing.T) {
 		t.Errorf("somebody who is suggested has a say: %q", got)
 	}
 }
+
+// The roles of an office stay with who has it: a deputy who sees the call for another reason does not decide
+// by them, be it that the rule itself asks for them.
+func TestNobodyDecidesByAnOfficeOfSomebodyElse(t *testing.T) {
+	for _, office := range []string{access.AdminRole, access.AuditorRole, approval.BreakGlassRole} {
+		t.Run(office, func(t *testing.T) {
+			by := routing(time.Hour, 1)
+			by.Default.Role = office
+			h := newHarness(t, by)
+			h.give("ada", office)
+			h.give("stranger", access.AuditorRole)
+			if office == access.AuditorRole {
+				h.give("stranger", approval.BreakGlassRole)
+			}
+			h.delegate("ada", "stranger")
+			a := h.open(deferred)
+			card, err := h.Queries.Card(context.Background(), h.people["stranger"], a.ID, gate.Unrecorded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if card.CannotVote == nil || len(card.InPlaceOf) > 0 {
+				t.Errorf("the card offers a vote in the place of %v", card.InPlaceOf)
+			}
+			for _, yes := range []bool{true, false} {
+				if got := code(h.vote("stranger", a, yes)); got != "not_eligible" {
+					t.Errorf("a vote %t: %q", yes, got)
+				}
+			}
+			if got := code(h.vote("ada", a, true)); got != "" {
+				t.Errorf("who has the office: %q", got)
+			}
+		})
+	}
+}
+
+// Nobody speaks for somebody by a delegation that they have made for that one as an administrator, however many
+// are in between, and whoever was named first.
+func TestAdministratorGivesThemselvesNoSay(t *testing.T) {
+	for name, first := range map[string]bool{"the deputy's deputy already": true, "the deputy's deputy later": false} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, routing(time.Hour, 1))
+			h.give("emil", access.AdminRole)
+			h.give("ben")
+			if first {
+				h.delegate("ben", "emil")
+			}
+			if _, err := h.Delegations.Create(context.Background(), admin.DelegateRequest{
+				By: h.people["emil"], PersonID: h.people["ada"].ID, DeputyID: h.people["ben"].ID, Until: time.Now().Add(time.Hour), Reason: "ill", Channel: "console",
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if !first {
+				h.delegate("ben", "emil")
+			}
+			a := h.open(deferred)
+			if got := code(h.vote("emil", a, true)); got != "not_eligible" {
+				t.Errorf("the administrator votes in the place of whom they have given a deputy: %q", got)
+			}
+			if slices.Contains(h.inbox("emil"), a.ID) {
+				t.Error("it is in their inbox")
+			}
+			if got := code(h.vote("ben", a, true)); got != "" {
+				t.Errorf("the deputy: %q", got)
+			}
+		})
+	}
+}

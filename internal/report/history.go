@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/internal/access"
+	"holdpoint/engine/approval"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/store"
 )
@@ -367,7 +367,7 @@ func (b *accessBuilder) lend(p *standing, of map[string][]store.Delegation, via 
 			step.until = so.until
 		}
 		for _, role := range next.roles {
-			if !access.Undelegable(role) {
+			if !approval.Undelegable(role) {
 				step.roles = append(step.roles, role)
 			}
 		}

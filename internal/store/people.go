@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,7 +15,8 @@ import (
 )
 
 // Chain is a way in which somebody stands in for others: the ids of those whom
-// they stand in for, the next one first, and how each of them stands.
+// they stand in for, the next one first, and how each of them stands, by the roles that they
+// can hand on.
 type Chain struct {
 	Via   []string
 	Voter []approval.Voter
@@ -26,13 +28,14 @@ const maxChain = 3
 // chains lists for whom a person decides at the moment, through delegations that
 // are in force: shorter chains first. A chain never comes back to anybody. For
 // somebody who stands in for nobody it is one look into an index. Whoever
-// was disabled since hands nothing on by what they said before.
+// was disabled since hands nothing on by what they said before, and nobody speaks by a
+// delegation that they have made for somebody else, as an administrator.
 const chains = `WITH RECURSIVE chain AS (
 		SELECT ARRAY[d.person_id] AS via FROM delegations d
-		WHERE d.deputy_id = $1 AND d.revoked_at IS NULL AND d.from_at <= statement_timestamp() AND d.until_at > statement_timestamp() AND ` + holdsOn + `
+		WHERE d.deputy_id = $1 AND d.revoked_at IS NULL AND d.from_at <= statement_timestamp() AND d.until_at > statement_timestamp() AND ` + holdsOn + ` AND ` + notMadeBy + `
 		UNION
 		SELECT c.via || d.person_id FROM chain c JOIN delegations d ON d.deputy_id = c.via[cardinality(c.via)]
-		WHERE d.revoked_at IS NULL AND d.from_at <= statement_timestamp() AND d.until_at > statement_timestamp() AND ` + holdsOn + `
+		WHERE d.revoked_at IS NULL AND d.from_at <= statement_timestamp() AND d.until_at > statement_timestamp() AND ` + holdsOn + ` AND ` + notMadeBy + `
 		  AND NOT d.person_id = ANY (c.via) AND d.person_id <> $1 AND cardinality(c.via) < $2
 	)
 	SELECT via, (SELECT jsonb_agg(jsonb_build_object('Identity', q.identity, 'Roles', roles_of(q.id, q.roles), 'Active', q.disabled_at IS NULL) ORDER BY v.n)
@@ -42,6 +45,10 @@ const chains = `WITH RECURSIVE chain AS (
 // holdsOn is true of delegations d that no disabling of who made them has made void since: they are
 // not good again when the account is.
 const holdsOn = `(SELECT coalesce((p.since->>'')::timestamptz <= d.created_at, true) FROM people p WHERE p.id = d.person_id)`
+
+// notMadeBy is true of delegations d that the person $1, under whichever account, has not made for
+// somebody else.
+const notMadeBy = `(d.created_by = d.person_id OR NOT EXISTS (SELECT FROM people m JOIN people me ON me.identity = m.identity WHERE m.id = d.created_by AND me.id = $1))`
 
 func collectChains(rows pgx.Rows, err error) ([]Chain, error) {
 	if err != nil {
@@ -53,7 +60,11 @@ func collectChains(rows pgx.Rows, err error) ([]Chain, error) {
 		if err := row.Scan(&one.Via, &standing); err != nil {
 			return one, err
 		}
-		return one, json.Unmarshal(standing, &one.Voter)
+		err := json.Unmarshal(standing, &one.Voter)
+		for i := range one.Voter {
+			one.Voter[i].Roles = slices.DeleteFunc(one.Voter[i].Roles, approval.Undelegable)
+		}
+		return one, err
 	})
 	return list, translate(err)
 }
