@@ -106,6 +106,8 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	switch err := a.Store.Delegations.Create(ctx, d, e); {
 	case errors.Is(err, store.ErrConflict):
 		return d, &access.Refusal{Kind: access.Invalid, Code: "overlaps", Detail: "The same deputy decides in this person's place for some of that time already. Revoke that first, or choose another time."}
+	case errors.Is(err, store.ErrTooMany):
+		return d, &access.Refusal{Kind: access.Invalid, Code: "too_many", Detail: fmt.Sprintf("This person has %d delegations that are in force or to come, which is as many as one may have. Revoke one first.", store.MaxDelegations)}
 	case errors.Is(err, store.ErrUnstorable):
 		return d, access.UnstorableText
 	default:

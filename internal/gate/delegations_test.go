@@ -630,3 +630,32 @@ func TestAdministratorGivesThemselvesNoSay(t *testing.T) {
 		})
 	}
 }
+
+// Nobody fills somebody else's page: who names deputies without end is stopped, and what the others have made stays to be seen.
+func TestDelegationsOfOnePersonAreBounded(t *testing.T) {
+	h := newHarness(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	create := func(i int) (store.Delegation, error) {
+		begins := time.Now().Add(time.Duration(i+1) * time.Hour)
+		return h.Delegations.Create(ctx, admin.DelegateRequest{
+			By: h.people["stranger"], DeputyID: h.people["ada"].ID, From: begins, Until: begins.Add(time.Minute), Reason: "x", Channel: "console",
+		})
+	}
+	var last store.Delegation
+	for i := range store.MaxDelegations {
+		var err error
+		if last, err = create(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := create(store.MaxDelegations); code(err) != "too_many" {
+		t.Errorf("one too many: %v", err)
+	}
+	h.delegate("ada", "ben") // nobody else is kept from it
+	if err := h.Delegations.Revoke(ctx, h.people["ada"], last.ID, "console", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := create(store.MaxDelegations); err != nil {
+		t.Errorf("after one was revoked: %v", err)
+	}
+}

@@ -367,7 +367,7 @@ func (s Factors) TakeChallenge(ctx context.Context, idHash []byte, personID stri
 	return s.genuine(rows, idHash)
 }
 
-// ErrTooMany is what TakeAttempt answers when there have been too many.
+// ErrTooMany says that somebody has made as many attempts, or has as many of something, as they may.
 var ErrTooMany = errors.New("too many attempts")
 
 // TakeAttempt counts an attempt of a person before it is looked at. ErrTooMany:

@@ -94,14 +94,24 @@ type Delegation struct {
 	RevokedAt          *time.Time
 }
 
+// MaxDelegations is how many delegations of one person may be in force or to come.
+const MaxDelegations = 50
+
 // Create records a delegation. ErrConflict: the same deputy decides in the
-// person's place for some of that time already.
+// person's place for some of that time already. ErrTooMany: the person has as many as one may have.
 func (s Delegations) Create(ctx context.Context, d Delegation, e engine.Event) error {
 	return s.administerIn(ctx, nil, e, func(ctx context.Context, tx pgx.Tx) error {
-		// Two for the same pair at once do not see each other.
-		sum := sha256.Sum256([]byte("delegation " + d.PersonID + " " + d.DeputyID))
+		// Two of the same person at once do not see each other.
+		sum := sha256.Sum256([]byte("delegation " + d.PersonID))
 		if err := lockKeys(ctx, tx, []int64{int64(binary.BigEndian.Uint64(sum[:]))}); err != nil { // #nosec G115 -- any number will do
 			return err
+		}
+		var there int
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM delegations d WHERE person_id = $1 AND revoked_at IS NULL AND until_at > clock_timestamp() AND `+holdsOn, d.PersonID).Scan(&there); err != nil {
+			return translate(err)
+		}
+		if there >= MaxDelegations {
+			return ErrTooMany
 		}
 		tag, err := tx.Exec(ctx, `INSERT INTO delegations (id, person_id, deputy_id, from_at, until_at, reason, created_by)
 			SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT FROM delegations d
