@@ -63,7 +63,7 @@ func (r Push) Of(ctx context.Context, p engine.Person) ([]Browser, error) {
 
 // Add has a person's browser notified and returns its id. The address is what any
 // browser may say: it has to be public and reached by https, unless PushPrivate names
-// its network.
+// its network. Where the person has too many then, the oldest ones go.
 func (r Push) Add(ctx context.Context, by access.Initiator, b NewBrowser) (string, error) {
 	var errs []error
 	if b.Name = strings.Join(strings.Fields(b.Name), " "); b.Name == "" || utf8.RuneCountInString(b.Name) > maxBrowserName || !utf8.ValidString(b.Name) || strings.ContainsRune(b.Name, 0) {
@@ -86,10 +86,13 @@ func (r Push) Add(ctx context.Context, by access.Initiator, b NewBrowser) (strin
 	id := store.NewID("psh")
 	err := r.Store.Push.Create(ctx, store.PushSubscription{
 		ID: id, PersonID: by.Actor.ID, Name: b.Name, PushSecret: store.PushSecret{Endpoint: b.Endpoint, P256DH: b.P256DH, Auth: b.Auth, Details: b.Details},
-	}, pushEvent(by, "PUSH_ADDED", "A browser is notified by web push.", id, b.Details))
-	if errors.Is(err, store.ErrConflict) {
-		err = &access.Refusal{Kind: access.Conflict, Code: "too_many_browsers", Detail: fmt.Sprintf("You have %d browsers notified, which is as many as one may have. Remove one first.", store.MaxPushSubscriptions)}
-	}
+	}, func(oldest []string) engine.Event {
+		e := pushEvent(by, "PUSH_ADDED", "A browser is notified by web push.", id, b.Details)
+		if len(oldest) > 0 {
+			_ = e.SetPayload(map[string]any{"subscription_id": id, "details": b.Details, "instead_of": oldest}) // strings and a bool always encode
+		}
+		return e
+	})
 	return id, r.administered(ctx, err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
@@ -89,7 +90,7 @@ func (h *harness) sealEverything(round string) (read func() error) {
 	secret := []byte("secret of " + round)
 	endpoint, subscription := store.NewID("end"), store.NewID("psh")
 	must(h.Store.Endpoints.Create(ctx, store.Endpoint{ID: endpoint, Kind: "webhook", Name: round, Settings: []byte(`{}`), CreatedBy: "test"}, secret, false, nil, h.adminEvent("ENDPOINT_ADDED", nil)))
-	must(h.Store.Push.Create(ctx, store.PushSubscription{ID: subscription, PersonID: h.people["ada"].ID, Name: "phone", PushSecret: store.PushSecret{Endpoint: "https://push.example.com/" + round, P256DH: "x", Auth: "y"}}, h.adminEvent("PUSH_ADDED", nil)))
+	must(h.Store.Push.Create(ctx, store.PushSubscription{ID: subscription, PersonID: h.people["ada"].ID, Name: "phone", PushSecret: store.PushSecret{Endpoint: "https://push.example.com/" + round, P256DH: "x", Auth: "y"}}, func([]string) engine.Event { return h.adminEvent("PUSH_ADDED", nil) }))
 	who := h.people[map[string]string{"first": "cleo", "second": "dina"}[round]]
 	must(h.Store.Factors.PutTOTP(ctx, who.ID, secret))
 	h.db.Exec(`UPDATE totp_factors SET confirmed_at = clock_timestamp() WHERE person_id = $1`, who.ID)

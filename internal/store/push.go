@@ -37,8 +37,9 @@ type PushSecret struct {
 	Details bool `json:"details,omitempty"`
 }
 
-// MaxPushSubscriptions is how many browsers a person may have notified.
-const MaxPushSubscriptions = 20
+// MaxPushSubscriptions is how many browsers of a person are notified: each of them is sent
+// every notification.
+const MaxPushSubscriptions = 5
 
 func pushName(id, personID string) string { return "push " + id + " " + personID }
 
@@ -55,29 +56,36 @@ func (s Push) sealPush(p PushSubscription) (seal.Box, error) {
 }
 
 // Create keeps a subscription, in place of the one that the same browser had, whoever's
-// that was. ErrConflict: the person has as many as one may have.
-func (s Push) Create(ctx context.Context, p PushSubscription, e engine.Event) error {
+// that was; and where the person has too many with it, in place of their oldest ones. created
+// makes the event, given the ids of those.
+func (s Push) Create(ctx context.Context, p PushSubscription, created func(oldest []string) engine.Event) error {
 	box, err := s.sealPush(p)
 	if err != nil {
 		return err
 	}
 	address := s.sealer.Row("push address", p.Endpoint)
-	return s.administerIn(ctx, nil, e, func(ctx context.Context, tx pgx.Tx) error {
+	_, err = administerWith(ctx, s.db, nil, func(ctx context.Context, tx pgx.Tx) (none Done, e engine.Event, err error) {
 		// Of two at once the second is to count the first.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('push ' || $1, 0))`, p.PersonID); err != nil {
-			return translate(err)
+			return none, e, translate(err)
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM push_subscriptions WHERE address = $1`, address); err != nil {
-			return translate(err)
+			return none, e, translate(err)
 		}
-		tag, err := tx.Exec(ctx, `INSERT INTO push_subscriptions (id, person_id, name, address, sealed, sealed_key)
-			SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT count(*) FROM push_subscriptions WHERE person_id = $2) < $7`,
-			p.ID, p.PersonID, p.Name, address, box.Data, box.Key, MaxPushSubscriptions)
-		if err == nil && tag.RowsAffected() == 0 {
-			return ErrConflict
+		rows, err := tx.Query(ctx, `DELETE FROM push_subscriptions WHERE id IN (
+			SELECT id FROM push_subscriptions WHERE person_id = $1 ORDER BY created_at DESC, id OFFSET $2) RETURNING id`, p.PersonID, MaxPushSubscriptions-1)
+		if err != nil {
+			return none, e, translate(err)
 		}
-		return translate(err)
+		oldest, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return none, e, translate(err)
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO push_subscriptions (id, person_id, name, address, sealed, sealed_key) VALUES ($1, $2, $3, $4, $5, $6)`,
+			p.ID, p.PersonID, p.Name, address, box.Data, box.Key)
+		return none, created(oldest), translate(err)
 	})
+	return err
 }
 
 // pushRows are of push_subscriptions s.
