@@ -40,6 +40,10 @@ type NotificationTraits struct {
 	Rank int
 }
 
+// Precedes reports whether it is sent before others that have waited longer: what a digest
+// has before everything that merely waits.
+func (t NotificationTraits) Precedes() bool { return t.Rank < 2 }
+
 // notificationTraits has every kind, in the order in which people choose.
 var notificationTraits = []NotificationTraits{
 	{

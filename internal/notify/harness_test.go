@@ -183,9 +183,13 @@ func (h *harness) vote(who string, a approval.Approval, yes bool) {
 
 func (h *harness) due() []string {
 	h.t.Helper()
-	ids, err := h.Store.Notifications.Due(context.Background(), 100)
+	due, err := h.Store.Notifications.Due(context.Background(), 100)
 	if err != nil {
 		h.t.Fatal(err)
+	}
+	ids := make([]string, len(due))
+	for i, n := range due {
+		ids[i] = n.ID
 	}
 	return ids
 }

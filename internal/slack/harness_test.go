@@ -268,14 +268,14 @@ func (h *harness) read(id string) approval.Approval {
 // told delivers what is due, and returns what Slack was posted by that.
 func (h *harness) told() []message {
 	h.t.Helper()
-	ids, err := h.store.Notifications.Due(h.t.Context(), 100)
+	due, err := h.store.Notifications.Due(h.t.Context(), 100)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	before := len(h.space.messages)
-	for _, id := range ids {
-		if r, err := h.deliver.Deliver(h.t.Context(), id); err != nil || !r.Done {
-			h.t.Fatalf("deliver %s: %+v, %v", id, r, err)
+	for _, n := range due {
+		if r, err := h.deliver.Deliver(h.t.Context(), n.ID); err != nil || !r.Done {
+			h.t.Fatalf("deliver %s: %+v, %v", n.ID, r, err)
 		}
 	}
 	var list []message

@@ -43,15 +43,38 @@ var notificationRows = newRows(func(n *Notification) columns {
 	}
 })
 
+// DueNotification is one whose time has come.
+type DueNotification struct {
+	ID string
+	// Precedes says that it is sent before others that have waited longer.
+	Precedes bool
+}
+
+// precedingKinds are the kinds of notifications that are sent before others.
+var precedingKinds = func() (kinds []string) {
+	for _, k := range engine.NotificationKinds() {
+		if k.Traits().Precedes() {
+			kinds = append(kinds, string(k))
+		}
+	}
+	return kinds
+}()
+
 // Due lists up to limit notifications that Temporal does not have
-// yet and whose time has come. Of those that are to be told together, it lists
-// one.
-func (s Notifications) Due(ctx context.Context, limit int) ([]string, error) {
-	return s.ids(ctx, `SELECT n.id FROM notifications n WHERE n.status = 'waiting' AND n.due_at <= (SELECT clock_timestamp()) AND n.started_at IS NULL
-		AND NOT (n.bundles AND n.claimed_at IS NULL AND EXISTS (
-			SELECT FROM notifications o WHERE o.endpoint_id = n.endpoint_id AND o.recipient = n.recipient AND o.status = 'waiting' AND o.bundles
-				AND o.claimed_at IS NULL AND (o.due_at, o.id) < (n.due_at, n.id)))
-		ORDER BY n.due_at, n.id LIMIT $1`, limit)
+// yet and whose time has come, those first that precede others. Of those that are to be told
+// together, it lists one.
+func (s Notifications) Due(ctx context.Context, limit int) ([]DueNotification, error) {
+	// Each half is read in the order of its index, so that a long queue is not sorted.
+	due := func(precedes string) string {
+		return `(SELECT n.id, ` + precedes + ` AS precedes, n.due_at FROM notifications n WHERE n.status = 'waiting' AND n.due_at <= (SELECT clock_timestamp()) AND n.started_at IS NULL
+			AND (n.tell = ANY ($2)) = ` + precedes + `
+			AND NOT (n.bundles AND n.claimed_at IS NULL AND EXISTS (
+				SELECT FROM notifications o WHERE o.endpoint_id = n.endpoint_id AND o.recipient = n.recipient AND o.status = 'waiting' AND o.bundles
+					AND o.claimed_at IS NULL AND (o.due_at, o.id) < (n.due_at, n.id)))
+			ORDER BY n.due_at, n.id LIMIT $1)`
+	}
+	return collect(ctx, s.db, pgx.RowToStructByPos[DueNotification],
+		`SELECT id, precedes FROM (`+due("true")+` UNION ALL `+due("false")+`) n ORDER BY precedes DESC, due_at, id LIMIT $1`, limit, precedingKinds)
 }
 
 // MarkStarted notes that Temporal has these.

@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
@@ -77,49 +78,57 @@ func (d *Dispatcher) startDue(ctx context.Context) (more bool, err error) {
 }
 
 // startAll starts notifications, and returns which ones, and why another one was not.
-func (d *Dispatcher) startAll(ctx context.Context, ids []string) (started []string, failed error) {
+func (d *Dispatcher) startAll(ctx context.Context, due []store.DueNotification) (started []string, failed error) {
 	var mu sync.Mutex
 	var failures int
-	next := make(chan string)
+	next := make(chan store.DueNotification)
 	var starting sync.WaitGroup
-	for range min(dispatchParallel, len(ids)) {
+	for range min(dispatchParallel, len(due)) {
 		starting.Go(func() {
-			for id := range next {
-				err := d.start(ctx, id)
+			for n := range next {
+				err := d.start(ctx, n)
 				mu.Lock()
 				if err != nil {
 					failures, failed = failures+1, err
 				} else {
-					started = append(started, id)
+					started = append(started, n.ID)
 				}
 				mu.Unlock()
 			}
 		})
 	}
-	for _, id := range ids {
+	for _, n := range due {
 		mu.Lock()
 		enough := failures >= dispatchParallel
 		mu.Unlock()
 		if enough {
 			break
 		}
-		next <- id
+		next <- n
 	}
 	close(next)
 	starting.Wait()
 	return started, failed
 }
 
+// ahead is the priority of what is sent before others: Temporal hands a worker the tasks of
+// smaller numbers first, and those of 3 where nothing is said.
+const ahead = 1
+
 // start starts the notification's workflow, unless it is running.
-func (d *Dispatcher) start(ctx context.Context, id string) error {
+func (d *Dispatcher) start(ctx context.Context, n store.DueNotification) error {
 	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
-	_, err := d.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: workflows.TaskQueue,
+	options := client.StartWorkflowOptions{
+		ID: n.ID, TaskQueue: workflows.TaskQueue,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowTaskTimeout:      2 * time.Second,
-	}, workflows.NotificationWorkflow, workflows.NotificationInput{NotificationID: id})
+	}
+	if n.Precedes {
+		options.Priority = temporal.Priority{PriorityKey: ahead}
+	}
+	_, err := d.Temporal.ExecuteWorkflow(ctx, options, workflows.NotificationWorkflow, workflows.NotificationInput{NotificationID: n.ID})
 	return err
 }
 
