@@ -12,6 +12,7 @@ import (
 
 	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
+	"holdpoint/internal/store"
 )
 
 type killCommand struct {
@@ -49,7 +50,7 @@ func (k *killCommand) Run(ctx context.Context, c *cli) error {
 			return fmt.Errorf("nothing was stopped: there is no agent %q: “%s” has them, and “%s” stops every one", k.Agent, k.command("agent list"), k.command("kill --all"))
 		}
 		if err != nil {
-			return plain(err)
+			return errors.Join(plain(err), inTheWay(ctx, r.Registry.Store, err))
 		}
 		fmt.Fprintf(terminal, "stopped: %s\n", orAll(k.Agent))
 		return nil
@@ -72,6 +73,22 @@ func (k *killCommand) Run(ctx context.Context, c *cli) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", orAll(id), kill.At.Format(time.RFC3339), kill.By, kill.Reason)
 	}
 	return table.Flush()
+}
+
+// inTheWay names the sessions of Postgres that a kill switch waited for in vain, nil for none.
+func inTheWay(ctx context.Context, s *store.Store, err error) error {
+	if !access.IsUnavailable(err) {
+		return nil
+	}
+	holders, err := s.Registry.KillLockHolders(ctx)
+	if err != nil || len(holders) == 0 {
+		return nil // the database itself is away
+	}
+	var who []string
+	for _, h := range holders {
+		who = append(who, fmt.Sprintf("%d of %s", h.PID, h.Login))
+	}
+	return fmt.Errorf("nothing was stopped: it waits for the sessions %s of Postgres. Try again; if one of them stays, a superuser ends it by “SELECT pg_terminate_backend(PID)”, and docs/database.md says what else there is", strings.Join(who, ", "))
 }
 
 func orAll(agent string) string {

@@ -200,6 +200,25 @@ func (s Registry) ThrowKillSwitch(ctx context.Context, k registry.Kill, once *Id
 	return s.administer(ctx, once, e, `INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ($1, $2, $3)`, k.AgentID, k.Reason, k.By)
 }
 
+// killLock is the number of the advisory lock that throwing a kill switch takes alone, and that
+// every append of events shares (migrations 00003 and 00004).
+const killLock = 4703514210561396082
+
+// LockHolder is a session of Postgres that holds a lock.
+type LockHolder struct {
+	PID   int32
+	Login string
+}
+
+// KillLockHolders lists sessions that a kill switch would wait for: those that append at this
+// moment, and whoever keeps the lock and should not.
+func (s Registry) KillLockHolders(ctx context.Context) ([]LockHolder, error) {
+	return collect(ctx, s.db, pgx.RowToStructByPos[LockHolder], `SELECT a.pid, coalesce(a.usename, '') FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+		WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND (l.classid::bigint << 32) + l.objid::bigint = $1
+		  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.pid <> pg_backend_pid()
+		ORDER BY a.pid LIMIT 20`, int64(killLock))
+}
+
 // ReleaseKillSwitch ends a kill switch. ErrNotFound: it is not on.
 func (s Registry) ReleaseKillSwitch(ctx context.Context, agentID string, once *Idempotency[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `DELETE FROM kill_switches WHERE agent_id = $1`, agentID)
