@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -28,9 +29,13 @@ type Client struct {
 	// Journal is where a Tool notes how far its calls are, so that they survive a crash. Nil
 	// means that they do not.
 	Journal *Journal
-	// OnWait is told of each call of a Tool that begins to wait. Nil means a line on standard
+	// OnWait is told of each call of a Tool, or of Guard, that begins to wait. Nil means a line on standard
 	// error that says for whom, and where they decide; a func that does nothing, nothing.
 	OnWait func(Approval)
+	// OnQuestion is told of each question that a reviewer asks about a call of a Tool, or of
+	// Guard, while it waits: Approval.Question. Inform answers it. The wait goes on when the
+	// function returns. Nil means a line on standard error; a func that does nothing, nothing.
+	OnQuestion func(Approval)
 }
 
 // Bounds of one request. A server holds an answer for holdFor when it is asked to wait.
@@ -97,6 +102,12 @@ func (c *Client) Get(ctx context.Context, approvalID string) (Approval, error) {
 // error, or when the server says that waiting is of no use, with a *Problem.
 // The approval goes on waiting in that case: Cancel takes it back.
 func (c *Client) Await(ctx context.Context, approvalID string) (Approval, error) {
+	return c.Watch(ctx, approvalID, func(Approval) {})
+}
+
+// Watch is Await that hands saw the approval each time that it has changed and still
+// waits: a vote was given, or a reviewer asks something (Approval.Question).
+func (c *Client) Watch(ctx context.Context, approvalID string, saw func(Approval)) (Approval, error) {
 	seen, pause := "", firstPause
 	for {
 		asked := time.Now()
@@ -111,6 +122,9 @@ func (c *Client) Await(ctx context.Context, approvalID string) (Approval, error)
 			// request says what this one has seen. An answer that says
 			// nothing new, or not whether it does, was not held long: the
 			// next one comes no sooner than the server asks for.
+			if a.ID == approvalID { // a 304 has none
+				saw(a)
+			}
 			tag := header.Get("ETag")
 			if tag == "" || tag == seen {
 				err = sleep(ctx, retryAfter(header, time.Now())-time.Since(asked))
@@ -393,10 +407,15 @@ func (c *Client) postUnder(ctx context.Context, key, path string, body []byte, h
 }
 
 func (c *Client) postWith(ctx context.Context, path string, header http.Header, body []byte, out any) error {
+	began := time.Now()
 	for try, pause := 1, firstPause; ; try, pause = try+1, min(2*pause, longestPause) {
 		attempt, cancel := context.WithTimeout(ctx, requestBudget)
 		_, err := c.send(attempt, http.MethodPost, path, header, body, out)
 		cancel()
+		var silent *Unreachable
+		if errors.As(err, &silent) {
+			silent.After, silent.Tries = time.Since(began), try
+		}
 		if err == nil || try == tries || ctx.Err() != nil || !temporary(err) {
 			return err
 		}
@@ -407,10 +426,34 @@ func (c *Client) postWith(ctx context.Context, path string, header http.Header, 
 }
 
 // Unreachable is a request that got no answer: nothing is permitted by it.
-type Unreachable struct{ Err error }
+type Unreachable struct {
+	Err error
+	// Server is the address that was asked, without what may be a secret in it.
+	Server string
+	// After is how long an answer was waited for, in as many tries.
+	After time.Duration
+	Tries int
+}
 
 // Error says why.
-func (u *Unreachable) Error() string { return "the server cannot be reached: " + u.Err.Error() }
+func (u *Unreachable) Error() string {
+	server := "the server"
+	if u.Server != "" {
+		server += " at " + u.Server
+	}
+	var slow net.Error
+	if !errors.As(u.Err, &slow) || !slow.Timeout() {
+		return server + " cannot be reached: " + u.Err.Error()
+	}
+	text := server + " gave no answer"
+	if u.After > 0 {
+		text += fmt.Sprintf(" in %.1f seconds", u.After.Seconds())
+	}
+	if u.Tries > 1 {
+		text += fmt.Sprintf(" and %d tries", u.Tries)
+	}
+	return text
+}
 
 // Unwrap is what the HTTP client said.
 func (u *Unreachable) Unwrap() error { return u.Err }
@@ -463,6 +506,7 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	if doer == nil {
 		doer = noRedirects
 	}
+	began := time.Now()
 	resp, err := doer.Do(req)
 	if err != nil {
 		// Without the URL around it, which says nothing new.
@@ -470,14 +514,24 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 		if errors.As(err, &inner) {
 			err = inner.Err
 		}
-		return nil, &Unreachable{err}
+		return nil, c.unreachable(err, began)
 	}
 	return resp, nil
+}
+
+// unreachable is of a request that was sent at began.
+func (c *Client) unreachable(err error, began time.Time) *Unreachable {
+	u := &Unreachable{Err: err, After: time.Since(began), Tries: 1}
+	if at, err := url.Parse(strings.TrimSpace(c.URL)); err == nil {
+		u.Server = at.Scheme + "://" + at.Host
+	}
+	return u
 }
 
 // send sends one request and decodes its answer into out. The error is an
 // *Unreachable, a *Problem, or about this side.
 func (c *Client) send(ctx context.Context, method, path string, header http.Header, body []byte, out any) (http.Header, error) {
+	began := time.Now()
 	resp, err := c.do(ctx, method, path, header, body)
 	if err != nil {
 		return nil, err
@@ -485,7 +539,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return nil, &Unreachable{err}
+		return nil, c.unreachable(err, began)
 	}
 	if resp.StatusCode == http.StatusNotModified {
 		return resp.Header, nil // out stays as it is

@@ -111,7 +111,10 @@ func (c *Client) Guard(ctx context.Context, e Event, run func(context.Context) e
 	case d.Approval == nil:
 		return &Refused{Decision: d}
 	}
-	a, err := c.Await(ctx, d.Approval.ID)
+	if d.Approval.Status == Pending {
+		c.tellWait(*d.Approval)
+	}
+	a, err := c.Watch(ctx, d.Approval.ID, c.questions())
 	if err != nil {
 		return errors.Join(err, c.takeBack(ctx, d.Approval.ID))
 	}

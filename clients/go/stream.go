@@ -23,9 +23,14 @@ const silence = 40 * time.Second
 // asks as Await does where they do not arrive (a proxy that keeps them back). An HTTP client
 // of your own must not bound the time of a whole answer.
 func (c *Client) Wait(ctx context.Context, approvalID string) (Approval, error) {
+	return c.wait(ctx, approvalID, func(Approval) {})
+}
+
+// wait is Wait that hands saw each state of the approval that is not final.
+func (c *Client) wait(ctx context.Context, approvalID string, saw func(Approval)) (Approval, error) {
 	pause := firstPause
 	for streams := 2; streams > 0; {
-		a, fruitful, err := c.follow(ctx, approvalID)
+		a, fruitful, err := c.follow(ctx, approvalID, saw)
 		switch {
 		case ctx.Err() != nil:
 			return Approval{}, context.Cause(ctx)
@@ -43,7 +48,7 @@ func (c *Client) Wait(ctx context.Context, approvalID string) (Approval, error) 
 		}
 		pause = min(2*pause, longestPause)
 	}
-	return c.Await(ctx, approvalID)
+	return c.Watch(ctx, approvalID, saw)
 }
 
 func isLimited(err error) bool {
@@ -52,12 +57,13 @@ func isLimited(err error) bool {
 }
 
 // follow reads the stream until it ends: the approval if it is final by then, and whether
-// anything was said of it at all.
-func (c *Client) follow(ctx context.Context, approvalID string) (last Approval, fruitful bool, err error) {
+// anything was said of it at all. saw is handed each state before.
+func (c *Client) follow(ctx context.Context, approvalID string, saw func(Approval)) (last Approval, fruitful bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	quiet := time.AfterFunc(silence, cancel)
 	defer quiet.Stop()
+	began := time.Now()
 	resp, err := c.do(ctx, http.MethodGet, "/v1/approvals/"+url.PathEscape(approvalID)+"/events", http.Header{"Accept": {"text/event-stream"}}, nil)
 	if err != nil {
 		return last, false, err
@@ -66,7 +72,7 @@ func (c *Client) follow(ctx context.Context, approvalID string) (last Approval, 
 	if resp.StatusCode/100 != 2 {
 		answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 		if err != nil {
-			return last, false, &Unreachable{err}
+			return last, false, c.unreachable(err, began)
 		}
 		p := problemOf(resp.StatusCode, resp.Header, answer)
 		if p.Status == http.StatusNotAcceptable || p.Code == "http_404" {
@@ -84,7 +90,11 @@ func (c *Client) follow(ctx context.Context, approvalID string) (last Approval, 
 			return true
 		}
 		last, fruitful = a, true
-		return !a.Status.Final()
+		if a.Status.Final() {
+			return false
+		}
+		saw(a)
+		return true
 	})
 	return last, fruitful, nil
 }

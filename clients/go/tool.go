@@ -331,7 +331,7 @@ func (l *life) approved(ctx context.Context, known *Approval, proposed json.RawM
 	if known != nil && known.Status == Pending {
 		l.c.tellWait(*known)
 	}
-	a, err := l.c.Wait(ctx, l.approval)
+	a, err := l.c.wait(ctx, l.approval, l.c.questions())
 	if err != nil {
 		if ctx.Err() == nil {
 			return nil, err

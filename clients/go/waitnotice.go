@@ -35,6 +35,35 @@ func waitsFor(a Approval) string {
 	if a.Links.Review != "" {
 		text += ": " + a.Links.Review
 	}
+	return oneLine(text)
+}
+
+// questions tells of each question of a reviewer once, while a call waits.
+func (c *Client) questions() func(Approval) {
+	var told Question
+	return func(a Approval) {
+		if a.Question == nil || a.Question.Text == told.Text && a.Question.At.Equal(told.At) {
+			return
+		}
+		told = *a.Question
+		if c.OnQuestion != nil {
+			c.OnQuestion(a)
+			return
+		}
+		_, _ = fmt.Fprintln(os.Stderr, asksFor(a)) // nobody may look
+	}
+}
+
+// asksFor is one line for a person: what a reviewer wants to know, and who answers.
+func asksFor(a Approval) string {
+	text := fmt.Sprintf("holdpoint: a reviewer of %s asks: “%s” It waits for the answer: of the program, by Inform, or of the agent's owner", a.ToolName, a.Question.Text)
+	if a.Links.Review != "" {
+		text += ": " + a.Links.Review
+	}
+	return oneLine(text)
+}
+
+func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeV
 
 from .requests import OUTCOMES, Requests
 from .errors import HoldpointError
-from .guard import Life, in_thread, say_what_waits, settle
+from .guard import Life, in_thread, say_what_is_asked, say_what_waits, settle
 from .journal import Entry, Journal
 from .tool import Tool, tool_of
 from .transport import Stop
@@ -35,16 +35,19 @@ class Client(Requests):
         *,
         journal: "Union[None, str, os.PathLike[str]]" = None,
         on_wait: Optional[Callable[[Approval], None]] = say_what_waits,
+        on_question: Optional[Callable[[Approval], None]] = say_what_is_asked,
         context: Optional[ssl.SSLContext] = None,
     ) -> None:
         """url and key are HOLDPOINT_URL and HOLDPOINT_API_KEY of the environment when left out.
 
         on_wait is told of each call of a guarded tool that begins to wait. When left out, a line on standard
-        error says for whom, and where they decide; None says nothing.
+        error says for whom, and where they decide; None says nothing. on_question is told of each question
+        that a reviewer asks while it waits (Approval.question), which inform answers: when left out, a line on
+        standard error says it; None says nothing. Both are called where the call waits, in its thread.
         """
         super().__init__(url or _of_environment("HOLDPOINT_URL", "url"), _of_environment("HOLDPOINT_API_KEY", "agent_key") if key is None else key, context)
         self._journal = Journal(journal) if journal is not None else None
-        self._life = Life(self, self._journal, on_wait)
+        self._life = Life(self, self._journal, on_wait, on_question)
         self._tools: Dict[str, Tool] = {}
 
     def guard(
@@ -203,10 +206,10 @@ class AsyncClient:
     async def list(self, *, status: str = "", tool_name: str = "", session: str = "") -> List[Approval]:
         return await in_thread(lambda: [*self.client.list(status=status, tool_name=tool_name, session=session)])
 
-    async def wait(self, approval_id: str, *, timeout: Optional[float] = None) -> Approval:
-        """When the task is cancelled, the approval goes on waiting."""
+    async def wait(self, approval_id: str, *, timeout: Optional[float] = None, on_question: Optional[Callable[[Approval], None]] = None) -> Approval:
+        """When the task is cancelled, the approval goes on waiting. on_question is called in a thread."""
         stop = Stop()
-        return await in_thread(lambda: self.client.wait(approval_id, timeout=timeout, stop=stop), stop)
+        return await in_thread(lambda: self.client.wait(approval_id, timeout=timeout, stop=stop, on_question=on_question), stop)
 
     async def cancel(self, approval_id: str) -> Approval:
         return await in_thread(lambda: self.client.cancel(approval_id))

@@ -64,8 +64,14 @@ class Run:
 class Life:
     """Runs calls of tools that are permitted, and no others."""
 
-    def __init__(self, requests: Requests, journal: Optional[Journal], on_wait: Optional[Callable[[Approval], None]]) -> None:
-        self._requests, self._journal, self._on_wait = requests, journal, on_wait
+    def __init__(
+        self,
+        requests: Requests,
+        journal: Optional[Journal],
+        on_wait: Optional[Callable[[Approval], None]],
+        on_question: Optional[Callable[[Approval], None]],
+    ) -> None:
+        self._requests, self._journal, self._on_wait, self._on_question = requests, journal, on_wait, on_question
         self._live: Set[str] = set()
         self._lock = threading.Lock()
 
@@ -306,7 +312,7 @@ class Life:
                 on_wait, waits = self._on_wait, approval
                 yield lambda: on_wait(waits)
             try:
-                approval = yield lambda: self._requests.wait(run.approval_id, timeout=run.tool.timeout, stop=run.stop)
+                approval = yield lambda: self._requests.wait(run.approval_id, timeout=run.tool.timeout, stop=run.stop, on_question=self._on_question)
             except BaseException as error:
                 if isinstance(error, Stopped) or not isinstance(error, (HoldpointError, GeneratorExit)):
                     if (yield from self._abandon(run)) and isinstance(error, Stopped):
@@ -413,13 +419,24 @@ def _as_proposed(call: Call, entry: Entry) -> Call:
 
 def say_what_waits(approval: Approval) -> None:
     """Tell whoever looks at the program that a call waits, for whom, and where that is decided: on standard error."""
-    if sys.stderr is None:
-        return
     needs: List[str] = []
     for r in approval.requirements:
         if r.get("status") in ("waiting", "queued"):
             needs.append(f"{r.get('kind')} by {r.get('needed')} × {r.get('role')}" if r.get("role") else str(r.get("kind")))
-    text = f"holdpoint: {approval.tool_name} waits for {', then '.join(needs) or 'people'}{approval.review and ': ' + approval.review}"
+    _say(f"holdpoint: {approval.tool_name} waits for {', then '.join(needs) or 'people'}{approval.review and ': ' + approval.review}")
+
+
+def say_what_is_asked(approval: Approval) -> None:
+    """Tell whoever looks at the program what a reviewer wants to know, and who answers: on standard error."""
+    _say(
+        f"holdpoint: a reviewer of {approval.tool_name} asks: “{approval.question}” It waits for the answer: "
+        f"of the program, by inform, or of the agent's owner{approval.review and ': ' + approval.review}"
+    )
+
+
+def _say(text: str) -> None:
+    if sys.stderr is None:
+        return
     try:
         print("".join(c if c.isprintable() else "?" for c in text), file=sys.stderr, flush=True)
     except (OSError, ValueError):

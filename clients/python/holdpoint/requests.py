@@ -7,7 +7,7 @@ import secrets
 import ssl
 import time
 import urllib.parse
-from typing import Any, Dict, Iterator, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional
 
 from .errors import HoldpointError, Problem, Stopped, Unreachable, problem_of
 from .sse import messages
@@ -56,20 +56,36 @@ class Requests:
             if not cursor:
                 return
 
-    def wait(self, approval_id: str, *, timeout: Optional[float] = None, stop: Optional[Stop] = None) -> Approval:
+    def wait(
+        self,
+        approval_id: str,
+        *,
+        timeout: Optional[float] = None,
+        stop: Optional[Stop] = None,
+        on_question: Optional[Callable[[Approval], None]] = None,
+    ) -> Approval:
         """Wait until the approval is over, through outages and restarts of the server.
 
         It follows the server's events; where they do not arrive (a proxy that keeps them back), it
         asks, and each answer is held until something changes. Raises Stopped after timeout
         seconds, or once stop is set: the approval goes on waiting, cancel takes it back. Raises
         Problem when the server says that waiting is of no use.
+
+        on_question is told once of each question that a reviewer asks meanwhile: Approval.question,
+        which inform answers. The wait goes on when it returns; what it raises ends the wait.
         """
-        patience = Patience(None if timeout is None else time.monotonic() + timeout, stop, approval_id)
+        try:
+            return self._wait(approval_id, Patience(None if timeout is None else time.monotonic() + timeout, stop, approval_id), stop, _Questions(on_question))
+        except _OwnError as raised:
+            own = raised.error
+        raise own
+
+    def _wait(self, approval_id: str, patience: Patience, stop: Optional[Stop], questions: "_Questions") -> Approval:
         streams, seen = 2, ""
         while True:
             try:
                 if streams:
-                    approval, fruitful = self._follow(approval_id, patience, stop)
+                    approval, fruitful = self._follow(approval_id, patience, stop, questions)
                     if approval:
                         return approval
                     if fruitful:
@@ -81,6 +97,8 @@ class Requests:
                 approval, tag, after = self._hold(approval_id, seen, patience, stop)
                 if approval and approval.final:
                     return approval
+                if approval:
+                    questions.see(approval)
                 if not tag or tag == seen:
                     # It was not held long: the next one comes no sooner than the server asks for.
                     patience.sleep(after - (time.monotonic() - asked))
@@ -93,7 +111,7 @@ class Requests:
                     raise
                 patience.pause(problem.retry_after)
 
-    def _follow(self, approval_id: str, patience: Patience, stop: Optional[Stop]) -> "tuple[Optional[Approval], bool]":
+    def _follow(self, approval_id: str, patience: Patience, stop: Optional[Stop], questions: "_Questions") -> "tuple[Optional[Approval], bool]":
         """Read the stream: the approval once it is final, and whether anything was said at all."""
 
         def silence() -> float:
@@ -115,6 +133,7 @@ class Requests:
                     fruitful = True
                     if approval.final:
                         return approval, True
+                    questions.see(approval)
         except (ValueError, RecursionError, HoldpointError) as error:
             if isinstance(error, (Problem, Stopped)):
                 raise
@@ -195,6 +214,30 @@ class Requests:
                     raise
                 patience.pause(min(getattr(error, "retry_after", 0.0), LONGEST_PAUSE))
         raise AssertionError("unreachable")
+
+
+class _Questions:
+    """Tells of each question of a reviewer once."""
+
+    def __init__(self, tell: Optional[Callable[[Approval], None]]) -> None:
+        self._tell = tell
+        self._told: Any = None
+
+    def see(self, approval: Approval) -> None:
+        asked = approval.raw.get("question")
+        if self._tell and approval.question and asked != self._told:
+            self._told = asked
+            try:
+                self._tell(approval)
+            except BaseException as error:
+                raise _OwnError(error) from None
+
+
+class _OwnError(Exception):
+    """What the caller's own function raised, which is no answer of the server's."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
 
 def new_key() -> str:

@@ -139,6 +139,7 @@ class Transport:
         else:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_WITHIN)
         sock: Optional[socket.socket] = None
+        began = time.monotonic()
         try:
             connection.connect()
             sock = connection.sock
@@ -155,6 +156,8 @@ class Transport:
             if stop and sock:
                 stop._leave(sock)
             connection.close()
+            if isinstance(e, socket.timeout):
+                raise Unreachable(f"the server at {self._address} gave no answer in {time.monotonic() - began:.1f} seconds") from None
             why = getattr(e, "strerror", None) or str(e) or type(e).__name__
             raise Unreachable(f"the server at {self._address} cannot be reached: {why}") from None
 

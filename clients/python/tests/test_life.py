@@ -218,6 +218,46 @@ class Life(GuardedCalls):
             self.assertEqual(told.getvalue(), "holdpoint: pay waits for review by 2 × finance, then human: http://h/approvals/apr_1\n")
             self.assertEqual(out.getvalue(), "")
 
+    def test_tells_what_a_reviewer_asks(self):
+        def asks(text, at):
+            return {**PENDING, "question": {"text": text, "at": at}, "links": {"review": "http://h/approvals/apr_1"}}
+
+        first, same, third = asks("Which\u202e invoice?", "1"), asks("Which\u202e invoice?", "2"), asks("Why?", "3")
+        line = "holdpoint: a reviewer of pay asks: “%s” It waits for the answer: of the program, by inform, or of the agent's owner: http://h/approvals/apr_1\n"
+        for steps in (
+            (streams(*map(message, (PENDING, first, first, PENDING, same))), streams(*map(message, (same, third, APPROVED)))),
+            (says(200, {}), says(200, {}), says(200, first, ETag="1"), says(200, first, ETag="2"), says(304, "", ETag="2"), says(200, same, ETag="3"), says(200, third, ETag="4"), says(200, APPROVED)),
+        ):
+            pay = self.tool(self.client(self.server(says(202, WAITING), *steps, says(200, REDEEMED), OK)))
+            with contextlib.redirect_stderr(io.StringIO()) as told:
+                pay(1)
+            self.assertEqual(told.getvalue(), line % "Which? invoice?" * 2 + line % "Why?")
+            silent = self.tool(self.client(self.server(says(202, WAITING), *steps, says(200, REDEEMED), OK), on_question=None))
+            with contextlib.redirect_stderr(io.StringIO()) as told:
+                silent(1)
+            self.assertEqual(told.getvalue(), "")
+
+    def test_what_a_question_s_function_raises_ends_the_wait(self):
+        for error in (ValueError("no answer"), holdpoint.Unreachable("u"), holdpoint.HoldpointError("h")):
+            def fails(_, error=error):
+                raise error
+
+            server = self.server(says(202, WAITING), streams(message({**PENDING, "question": {"text": "Why?", "at": "1"}})), says(500, {}))
+            pay = self.tool(self.client(server, on_question=fails))
+            with self.assertRaises(type(error)) as raised:
+                pay(1)
+            self.assertIs(raised.exception, error)
+            self.assertEqual((self.ran, len(server.seen)), ([], 2))
+
+    def test_silence_is_told_by_how_long_it_was(self):
+        release = threading.Event()
+        self.addCleanup(release.set)
+        server = self.server(lambda h: release.wait(30))
+        hp = self.client(server)
+        with mock.patch("holdpoint.requests.ANSWER_WITHIN", 0.02), mock.patch("holdpoint.requests.TRIES", 1):
+            with self.assertRaisesRegex(holdpoint.Unreachable, "^the server at " + server.url.rstrip("/") + r" gave no answer in \d+\.\d seconds$"):
+                hp.check(holdpoint.Call("pay"))
+
     def test_nothing_is_said(self):
         _, _, pay = self.again(says(202, WAITING), streams(message(APPROVED)), says(200, REDEEMED), OK)
         with contextlib.redirect_stderr(io.StringIO()) as told:

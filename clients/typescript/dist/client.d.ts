@@ -14,6 +14,12 @@ export interface ClientOptions extends Options {
      * where they decide; null says nothing.
      */
     onWait?: ((approval: Approval) => void) | null;
+    /**
+     * Is told once of each question that a reviewer asks about a call of a guarded tool while it waits: approval.question, which
+     * inform answers. The wait goes on when it returns, or what it returns resolves. When left out, a line on standard error
+     * says what is asked; null says nothing.
+     */
+    onQuestion?: ((approval: Approval) => void | Promise<void>) | null;
 }
 export interface GuardOptions<A extends object> extends Proposal {
     /** The tool's name. */
@@ -83,6 +89,8 @@ export declare class Unfinished {
 }
 /** Tells whoever looks at the program that a call waits, for whom, and where that is decided: on standard error. */
 export declare function sayWhatWaits(approval: Approval): void;
+/** Tells whoever looks at the program what a reviewer wants to know, and who answers: on standard error. */
+export declare function sayWhatIsAsked(approval: Approval): void;
 /**
  * What an error of a redemption means for a call that has not begun. again: the same request may be answered otherwise later.
  * fresh: not spent, and the token is not good any more. done: it ran, or was spent by somebody else. refused: this call does

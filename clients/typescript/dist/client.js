@@ -16,10 +16,13 @@ export class Client extends Requests {
     #tools = new Map();
     #live = new Set();
     #onWait;
+    #onQuestion;
+    #asked = new Map(); // the last question that was told of an approval
     constructor(options = {}) {
         super(options);
         this.#journal = options.journal === undefined ? undefined : new Journal(options.journal);
         this.#onWait = options.onWait === undefined ? sayWhatWaits : (options.onWait ?? (() => { }));
+        this.#onQuestion = options.onQuestion === undefined ? sayWhatIsAsked : (options.onQuestion ?? (() => { }));
     }
     /**
      * Wraps a tool so that it runs only when it is permitted. A call of it is proposed with its arguments, waits for people
@@ -52,6 +55,14 @@ export class Client extends Requests {
     /** @internal Tells of a call that begins to wait. */
     tellWait(approval) {
         this.#onWait(approval);
+    }
+    /** @internal Tells of a question about a call that waits, once. */
+    async tellQuestion(approval) {
+        const question = JSON.stringify(approval.raw["question"]);
+        if (!approval.question || this.#asked.get(approval.id) === question)
+            return;
+        this.#asked.set(approval.id, question);
+        await this.#onQuestion(approval);
     }
     /** @internal Goes on with a call of the journal. */
     async goOn(entry, signal) {
@@ -255,7 +266,7 @@ export class Client extends Requests {
             if (approval)
                 this.tellWait(approval);
             try {
-                approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs });
+                approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs, onQuestion: (asked) => this.tellQuestion(asked) });
             }
             catch (error) {
                 if (error instanceof Stopped && run.made.options.cancelWhenStopped && (await this.#abandon(run)))
@@ -429,7 +440,14 @@ export function sayWhatWaits(approval) {
     const needs = requirements
         .filter((r) => r["status"] === "waiting" || r["status"] === "queued")
         .map((r) => (r["role"] ? `${r["kind"]} by ${r["needed"]} × ${r["role"]}` : String(r["kind"])));
-    const text = `holdpoint: ${approval.toolName} waits for ${needs.join(", then ") || "people"}${approval.review && ": " + approval.review}`;
+    say(`holdpoint: ${approval.toolName} waits for ${needs.join(", then ") || "people"}${approval.review && ": " + approval.review}`);
+}
+/** Tells whoever looks at the program what a reviewer wants to know, and who answers: on standard error. */
+export function sayWhatIsAsked(approval) {
+    say(`holdpoint: a reviewer of ${approval.toolName} asks: “${approval.question}” It waits for the answer: of the program, by inform, ` +
+        `or of the agent's owner${approval.review && ": " + approval.review}`);
+}
+function say(text) {
     process.stderr.write(text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "?") + "\n");
 }
 /**

@@ -63,6 +63,7 @@ export class Gate {
             if (!approval || approval.final)
                 return undefined;
             this.client.tellWait(approval);
+            await this.client.tellQuestion(approval);
             return approval;
         }
         catch (error) {
@@ -100,7 +101,7 @@ export function denied(approval) {
 /** Waits until the first of these approvals is over, or each; false when the time is over before. */
 export async function decided(waiting, each, timeoutMs) {
     const end = new AbortController();
-    const waits = waiting.map(({ client, id }) => client.wait(id, { signal: end.signal, timeoutMs }));
+    const waits = waiting.map(({ client, id }) => client.wait(id, { signal: end.signal, timeoutMs, onQuestion: (asked) => client.tellQuestion(asked) }));
     try {
         await (each ? Promise.all(waits) : Promise.race(waits));
         return true;

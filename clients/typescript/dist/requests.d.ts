@@ -13,6 +13,11 @@ export interface WaitOptions {
     /** Ends the wait; the approval goes on waiting. */
     signal?: AbortSignal | undefined;
     timeoutMs?: number | undefined;
+    /**
+     * Is told once of each question that a reviewer asks meanwhile: approval.question, which inform answers. The wait goes on
+     * when it returns, or what it returns resolves; an error of it ends the wait.
+     */
+    onQuestion?: ((approval: Approval) => void | Promise<void>) | undefined;
 }
 /** The requests of one agent. */
 export declare class Requests {

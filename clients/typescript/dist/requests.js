@@ -69,9 +69,11 @@ export class Requests {
         options.signal?.addEventListener("abort", abort, { once: true });
         const timer = options.timeoutMs === undefined ? undefined : setTimeout(() => end.abort(new Error("the time is over")), options.timeoutMs);
         try {
-            return await this.#wait(approvalId, end.signal);
+            return await this.#wait(approvalId, end.signal, new Questions(options.onQuestion));
         }
         catch (error) {
+            if (error instanceof OwnError)
+                throw error.error;
             throw end.signal.aborted ? new Stopped(approvalId, { cause: end.signal.reason }) : error;
         }
         finally {
@@ -79,13 +81,13 @@ export class Requests {
             options.signal?.removeEventListener("abort", abort);
         }
     }
-    async #wait(approvalId, signal) {
+    async #wait(approvalId, signal, questions) {
         let streams = 2, seen = "", pause = this.#firstPause;
         for (;;) {
             let asked = 0;
             try {
                 if (streams > 0) {
-                    const { approval, fruitful } = await this.#follow(approvalId, signal);
+                    const { approval, fruitful } = await this.#follow(approvalId, signal, questions);
                     if (approval)
                         return approval;
                     streams = fruitful ? 2 : streams - 1;
@@ -97,6 +99,8 @@ export class Requests {
                     const { approval, tag, after } = await this.#hold(approvalId, seen, signal);
                     if (approval?.final)
                         return approval;
+                    if (approval)
+                        await questions.see(approval);
                     // It was not held long: the next one comes no sooner than the server asks for.
                     if (!tag || tag === seen)
                         await sleep(after * 1000 - (Date.now() - began), signal);
@@ -116,7 +120,7 @@ export class Requests {
         }
     }
     /** Reads the stream: the approval once it is final, and whether anything was said at all. */
-    async #follow(approvalId, signal) {
+    async #follow(approvalId, signal, questions) {
         const silence = new Silence(signal, SILENCE);
         let fruitful = false;
         try {
@@ -140,10 +144,11 @@ export class Requests {
                 fruitful = true;
                 if (approval.final)
                     return { approval, fruitful };
+                await questions.see(approval);
             }
         }
         catch (error) {
-            if (error instanceof Problem || error instanceof Unreachable || signal.aborted)
+            if (error instanceof OwnError || error instanceof Problem || error instanceof Unreachable || signal.aborted)
                 throw error; // else it broke off
         }
         finally {
@@ -245,12 +250,41 @@ export class Requests {
         const sent = { Accept: "application/json, application/problem+json", "User-Agent": "holdpoint-typescript/0.1.0", ...headers };
         if (this.#key)
             sent["Authorization"] = "Bearer " + this.#key;
+        const began = Date.now();
         try {
             return await this.#fetch(this.#url + path, { method, headers: sent, redirect: "manual", ...(body === undefined ? {} : { body }), ...(signal ? { signal } : {}) });
         }
         catch (error) {
-            throw unreachable(error, this.#url);
+            throw unreachable(error, this.#url, began);
         }
+    }
+}
+/** Tells of each question of a reviewer once. */
+class Questions {
+    #tell;
+    #told = "";
+    constructor(tell) {
+        this.#tell = tell;
+    }
+    async see(approval) {
+        const asked = JSON.stringify(approval.raw["question"]);
+        if (!this.#tell || !approval.question || asked === this.#told)
+            return;
+        this.#told = asked;
+        try {
+            await this.#tell(approval);
+        }
+        catch (error) {
+            throw new OwnError(error);
+        }
+    }
+}
+/** What the caller's own function threw, which is no answer of the server's. */
+class OwnError extends Error {
+    error;
+    constructor(error) {
+        super();
+        this.error = error;
     }
 }
 function isAddress(url) {
@@ -287,10 +321,13 @@ async function bodyOf(answer) {
     return Buffer.concat(parts).toString("utf8");
 }
 /** Without what fetch wraps around the cause, which says nothing new. */
-function unreachable(error, url) {
+function unreachable(error, url, began = 0) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
     const code = cause?.code;
-    return new Unreachable(`the server${url ? ` at ${new URL(url).origin}` : ""} cannot be reached: ${typeof code === "string" ? code : cause instanceof Error ? cause.message : "no answer"}`);
+    const server = `the server${url ? ` at ${new URL(url).origin}` : ""}`;
+    if (began && error instanceof Error && error.name === "AbortError")
+        return new Unreachable(`${server} gave no answer in ${((Date.now() - began) / 1000).toFixed(1)} seconds`);
+    return new Unreachable(`${server} cannot be reached: ${typeof code === "string" ? code : cause instanceof Error ? cause.message : "no answer"}`);
 }
 /** Ends a request when its caller does, or after a silence of so many milliseconds. */
 class Silence {

@@ -24,6 +24,12 @@ export interface ClientOptions extends Options {
    * where they decide; null says nothing.
    */
   onWait?: ((approval: Approval) => void) | null;
+  /**
+   * Is told once of each question that a reviewer asks about a call of a guarded tool while it waits: approval.question, which
+   * inform answers. The wait goes on when it returns, or what it returns resolves. When left out, a line on standard error
+   * says what is asked; null says nothing.
+   */
+  onQuestion?: ((approval: Approval) => void | Promise<void>) | null;
 }
 
 export interface GuardOptions<A extends object> extends Proposal {
@@ -83,11 +89,14 @@ export class Client extends Requests {
   readonly #tools = new Map<string, Made>();
   readonly #live = new Set<string>();
   readonly #onWait: (approval: Approval) => void;
+  readonly #onQuestion: (approval: Approval) => void | Promise<void>;
+  readonly #asked = new Map<string, string>(); // the last question that was told of an approval
 
   constructor(options: ClientOptions = {}) {
     super(options);
     this.#journal = options.journal === undefined ? undefined : new Journal(options.journal);
     this.#onWait = options.onWait === undefined ? sayWhatWaits : (options.onWait ?? (() => {}));
+    this.#onQuestion = options.onQuestion === undefined ? sayWhatIsAsked : (options.onQuestion ?? (() => {}));
   }
 
   /**
@@ -121,6 +130,14 @@ export class Client extends Requests {
   /** @internal Tells of a call that begins to wait. */
   tellWait(approval: Approval): void {
     this.#onWait(approval);
+  }
+
+  /** @internal Tells of a question about a call that waits, once. */
+  async tellQuestion(approval: Approval): Promise<void> {
+    const question = JSON.stringify(approval.raw["question"]);
+    if (!approval.question || this.#asked.get(approval.id) === question) return;
+    this.#asked.set(approval.id, question);
+    await this.#onQuestion(approval);
   }
 
   /** @internal Goes on with a call of the journal. */
@@ -299,7 +316,7 @@ export class Client extends Requests {
     if (!approval?.final) {
       if (approval) this.tellWait(approval);
       try {
-        approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs });
+        approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs, onQuestion: (asked) => this.tellQuestion(asked) });
       } catch (error) {
         if (error instanceof Stopped && run.made.options.cancelWhenStopped && (await this.#abandon(run))) throw new Stopped(run.approvalId, { cause: error.cause }, true);
         throw error;
@@ -469,7 +486,18 @@ export function sayWhatWaits(approval: Approval): void {
   const needs = requirements
     .filter((r) => r["status"] === "waiting" || r["status"] === "queued")
     .map((r) => (r["role"] ? `${r["kind"]} by ${r["needed"]} × ${r["role"]}` : String(r["kind"])));
-  const text = `holdpoint: ${approval.toolName} waits for ${needs.join(", then ") || "people"}${approval.review && ": " + approval.review}`;
+  say(`holdpoint: ${approval.toolName} waits for ${needs.join(", then ") || "people"}${approval.review && ": " + approval.review}`);
+}
+
+/** Tells whoever looks at the program what a reviewer wants to know, and who answers: on standard error. */
+export function sayWhatIsAsked(approval: Approval): void {
+  say(
+    `holdpoint: a reviewer of ${approval.toolName} asks: “${approval.question}” It waits for the answer: of the program, by inform, ` +
+      `or of the agent's owner${approval.review && ": " + approval.review}`,
+  );
+}
+
+function say(text: string): void {
   process.stderr.write(text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "?") + "\n");
 }
 

@@ -87,6 +87,7 @@ export class Gate {
       const approval = await this.standing(args, callId, scope);
       if (!approval || approval.final) return undefined;
       this.client.tellWait(approval);
+      await this.client.tellQuestion(approval);
       return approval;
     } catch (error) {
       if (error instanceof HoldpointError) return undefined;
@@ -123,7 +124,7 @@ export function denied(approval: Approval): string {
 /** Waits until the first of these approvals is over, or each; false when the time is over before. */
 export async function decided(waiting: readonly { client: Client; id: string }[], each: boolean, timeoutMs?: number): Promise<boolean> {
   const end = new AbortController();
-  const waits = waiting.map(({ client, id }) => client.wait(id, { signal: end.signal, timeoutMs }));
+  const waits = waiting.map(({ client, id }) => client.wait(id, { signal: end.signal, timeoutMs, onQuestion: (asked) => client.tellQuestion(asked) }));
   try {
     await (each ? Promise.all(waits) : Promise.race(waits));
     return true;

@@ -30,6 +30,11 @@ export interface WaitOptions {
   /** Ends the wait; the approval goes on waiting. */
   signal?: AbortSignal | undefined;
   timeoutMs?: number | undefined;
+  /**
+   * Is told once of each question that a reviewer asks meanwhile: approval.question, which inform answers. The wait goes on
+   * when it returns, or what it returns resolves; an error of it ends the wait.
+   */
+  onQuestion?: ((approval: Approval) => void | Promise<void>) | undefined;
 }
 
 interface Ask {
@@ -99,8 +104,9 @@ export class Requests {
     options.signal?.addEventListener("abort", abort, { once: true });
     const timer = options.timeoutMs === undefined ? undefined : setTimeout(() => end.abort(new Error("the time is over")), options.timeoutMs);
     try {
-      return await this.#wait(approvalId, end.signal);
+      return await this.#wait(approvalId, end.signal, new Questions(options.onQuestion));
     } catch (error) {
+      if (error instanceof OwnError) throw error.error;
       throw end.signal.aborted ? new Stopped(approvalId, { cause: end.signal.reason }) : error;
     } finally {
       clearTimeout(timer);
@@ -108,13 +114,13 @@ export class Requests {
     }
   }
 
-  async #wait(approvalId: string, signal: AbortSignal): Promise<Approval> {
+  async #wait(approvalId: string, signal: AbortSignal, questions: Questions): Promise<Approval> {
     let streams = 2, seen = "", pause = this.#firstPause;
     for (;;) {
       let asked = 0;
       try {
         if (streams > 0) {
-          const { approval, fruitful } = await this.#follow(approvalId, signal);
+          const { approval, fruitful } = await this.#follow(approvalId, signal, questions);
           if (approval) return approval;
           streams = fruitful ? 2 : streams - 1;
           if (fruitful) pause = this.#firstPause;
@@ -122,6 +128,7 @@ export class Requests {
           const began = Date.now();
           const { approval, tag, after } = await this.#hold(approvalId, seen, signal);
           if (approval?.final) return approval;
+          if (approval) await questions.see(approval);
           // It was not held long: the next one comes no sooner than the server asks for.
           if (!tag || tag === seen) await sleep(after * 1000 - (Date.now() - began), signal);
           seen = tag;
@@ -138,7 +145,7 @@ export class Requests {
   }
 
   /** Reads the stream: the approval once it is final, and whether anything was said at all. */
-  async #follow(approvalId: string, signal: AbortSignal): Promise<{ approval?: Approval; fruitful: boolean }> {
+  async #follow(approvalId: string, signal: AbortSignal, questions: Questions): Promise<{ approval?: Approval; fruitful: boolean }> {
     const silence = new Silence(signal, SILENCE);
     let fruitful = false;
     try {
@@ -159,9 +166,10 @@ export class Requests {
         if (message.event !== "approval" || approval.id !== approvalId) continue;
         fruitful = true;
         if (approval.final) return { approval, fruitful };
+        await questions.see(approval);
       }
     } catch (error) {
-      if (error instanceof Problem || error instanceof Unreachable || signal.aborted) throw error; // else it broke off
+      if (error instanceof OwnError || error instanceof Problem || error instanceof Unreachable || signal.aborted) throw error; // else it broke off
     } finally {
       silence.end();
     }
@@ -264,11 +272,40 @@ export class Requests {
   async #open({ method, path, headers, body, signal }: Ask): Promise<Response> {
     const sent: Record<string, string> = { Accept: "application/json, application/problem+json", "User-Agent": "holdpoint-typescript/0.1.0", ...headers };
     if (this.#key) sent["Authorization"] = "Bearer " + this.#key;
+    const began = Date.now();
     try {
       return await this.#fetch(this.#url + path, { method, headers: sent, redirect: "manual", ...(body === undefined ? {} : { body }), ...(signal ? { signal } : {}) });
     } catch (error) {
-      throw unreachable(error, this.#url);
+      throw unreachable(error, this.#url, began);
     }
+  }
+}
+
+/** Tells of each question of a reviewer once. */
+class Questions {
+  readonly #tell: WaitOptions["onQuestion"];
+  #told = "";
+
+  constructor(tell: WaitOptions["onQuestion"]) {
+    this.#tell = tell;
+  }
+
+  async see(approval: Approval): Promise<void> {
+    const asked = JSON.stringify(approval.raw["question"]);
+    if (!this.#tell || !approval.question || asked === this.#told) return;
+    this.#told = asked;
+    try {
+      await this.#tell(approval);
+    } catch (error) {
+      throw new OwnError(error);
+    }
+  }
+}
+
+/** What the caller's own function threw, which is no answer of the server's. */
+class OwnError extends Error {
+  constructor(readonly error: unknown) {
+    super();
   }
 }
 
@@ -305,10 +342,12 @@ async function bodyOf(answer: Response): Promise<string> {
 }
 
 /** Without what fetch wraps around the cause, which says nothing new. */
-function unreachable(error: unknown, url?: string): Unreachable {
+function unreachable(error: unknown, url?: string, began = 0): Unreachable {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = (cause as { code?: unknown } | null)?.code;
-  return new Unreachable(`the server${url ? ` at ${new URL(url).origin}` : ""} cannot be reached: ${typeof code === "string" ? code : cause instanceof Error ? cause.message : "no answer"}`);
+  const server = `the server${url ? ` at ${new URL(url).origin}` : ""}`;
+  if (began && error instanceof Error && error.name === "AbortError") return new Unreachable(`${server} gave no answer in ${((Date.now() - began) / 1000).toFixed(1)} seconds`);
+  return new Unreachable(`${server} cannot be reached: ${typeof code === "string" ? code : cause instanceof Error ? cause.message : "no answer"}`);
 }
 
 /** Ends a request when its caller does, or after a silence of so many milliseconds. */

@@ -52,6 +52,16 @@ test("what waits is asked for, and what has no answer is not", async (t) => {
   }
 });
 
+test("a question about what waits is told once, by whoever looks or waits", async (t) => {
+  const asked = { ...PENDING, question: { text: "Which?", at: "1" } }, told = [];
+  const server = await serve(t, says(202, WAITING), says(200, asked), says(202, WAITING), says(200, asked), streams([message(asked), message(APPROVED)]), says(200, APPROVED));
+  const hp = new Client({ url: server.url, key: "hp_test", firstPause: 5, onWait: null, onQuestion: ({ question }) => told.push(question) });
+  const { needsApproval } = openai.gated(hp, { name: "pay", execute: async () => "paid" });
+  for (let i = 0; i < 2; i++) assert.equal(await needsApproval(undefined, { amount: 1 }, "call_1"), true);
+  await langchain.awaitDecisions(hp, [{ id: "i", value: { holdpoint: "apr_1" } }]).catch(() => {});
+  assert.deepEqual(told, ["Which?"]);
+});
+
 test("why a call did not run is its result", async (t) => {
   const { execute, ran } = openaiTool(await serve(t, says(200, REFUSED)));
   assert.equal(await execute({ amount: 1 }, undefined, call), "pay was refused: runtime_refusal");

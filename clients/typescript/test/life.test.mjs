@@ -379,6 +379,38 @@ test("the same call goes on waiting", async (t) => {
   assert.deepEqual(told, ["apr_1"]);
 });
 
+test("what a reviewer asks is told once", async (t) => {
+  const asks = (text, at) => ({ ...PENDING, question: { text, at } });
+  const first = asks("Which invoice?", "1"), same = asks("Which invoice?", "2"), third = asks("Why?", "3");
+  for (const steps of [
+    [followed(PENDING, first, first, PENDING, same), followed(same, third, APPROVED)],
+    [says(200, {}), says(200, {}), says(200, first, { ETag: "1" }), says(200, first, { ETag: "2" }), says(304, "", { ETag: "2" }), says(200, same, { ETag: "3" }), says(200, third, { ETag: "4" }), says(200, APPROVED)],
+  ]) {
+    const told = [], server = await serve(t, says(202, WAITING), ...steps, says(200, REDEEMED), OK);
+    const { pay } = tool(client(server, { onQuestion: async (approval) => { await undefined; told.push(approval.question); } }));
+    assert.equal(await pay({ amount: 1 }), "paid");
+    assert.deepEqual(told, ["Which invoice?", "Which invoice?", "Why?"]);
+  }
+});
+
+test("what a question's function throws ends the wait", async (t) => {
+  for (const error of [new Error("no answer"), new holdpoint.Unreachable("u"), new holdpoint.HoldpointError("h")]) {
+    const server = await serve(t, says(202, WAITING), followed({ ...PENDING, question: { text: "Why?", at: "1" } }), says(500, {}));
+    const { pay, ran } = tool(client(server, { onQuestion: () => Promise.reject(error) }));
+    await assert.rejects(pay({ amount: 1 }), (thrown) => thrown === error);
+    assert.deepEqual([ran, server.seen.length], [[], 2]);
+  }
+});
+
+test("the line that says what is asked", async (t) => {
+  const question = { text: "Which\u202e one?", at: "1" }, lines = [];
+  t.mock.method(process.stderr, "write", (line) => lines.push(line));
+  const server = await serve(t, says(202, WAITING), followed({ ...PENDING, question, links: { review: "http://h/approvals/apr_1" } }, APPROVED), says(200, REDEEMED), OK);
+  await tool(client(server)).pay({ amount: 1 });
+  t.mock.restoreAll();
+  assert.deepEqual(lines, ["holdpoint: a reviewer of pay asks: “Which? one?” It waits for the answer: of the program, by inform, or of the agent's owner: http://h/approvals/apr_1\n"]);
+});
+
 test("another call is another", async (t) => {
   const server = await serve(t, says(200, ACCEPTED));
   const { hp, pay } = again(server, journalOf(t, PROPOSED, WAITS));
