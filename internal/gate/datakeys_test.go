@@ -298,6 +298,38 @@ func TestDataKeyRemovedTooEarly(t *testing.T) {
 	}
 }
 
+// TestSettledWhereTheKeyIs: a worker that has not read a new data key yet takes nothing for broken that another
+// process has sealed with it. What people have approved waits for who has the key, until its deadline.
+func TestSettledWhereTheKeyIs(t *testing.T) {
+	h := newHarness(t, routing(time.Hour, 1))
+	behind := *h.settler
+	behind.Sealer = h.db.Sealer.Keys().Sealer()
+	h.changeDataKey()
+	a, b := h.open(deferred), h.open(deferred)
+	for _, one := range []approval.Approval{a, b} {
+		if err := h.vote("ada", one, true); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := behind.Settle(t.Context(), one.ID); err != nil || r.Over || r.WakeIn <= 0 {
+			t.Errorf("without the key: %+v, %v", r, err)
+		}
+		if got := h.get(one.ID).Approval.Status; got != approval.Pending {
+			t.Errorf("without the key: %s", got)
+		}
+	}
+	h.settle(a.ID)
+	if got := h.get(a.ID).Approval.Status; got != approval.Approved {
+		t.Errorf("with the key: %s", got)
+	}
+	h.db.Exec(`SET LOCAL session_replication_role = replica; UPDATE approvals SET expires_at = clock_timestamp()`)
+	if r, err := behind.Settle(t.Context(), b.ID); err != nil || !r.Over {
+		t.Errorf("past its deadline: %+v, %v", r, err)
+	}
+	if got := h.get(b.ID).Approval; got.Status != approval.Denied || got.Reasons[0].Code != "recheck_failed" {
+		t.Errorf("past its deadline: %s, %v", got.Status, got.Reasons)
+	}
+}
+
 // TestRewrappingIsTheOwners: the runtime role seals nothing anew, whatever it sets.
 func TestRewrappingIsTheOwners(t *testing.T) {
 	ctx := context.Background()

@@ -50,6 +50,11 @@ type CurrentRules interface {
 // have approved waits, until its deadline, for rules to be back.
 var ErrNoRules = errors.New("no rules are in force at the moment")
 
+// errNoKey says that the arguments are sealed with a data key that this process does not
+// have, as a new one that another has read first: what people have approved waits, until its
+// deadline, for a process that has it.
+var errNoKey = errors.New("the arguments are sealed with a data key that is not here")
+
 // Settlement says what settling has found.
 type Settlement struct {
 	// Over says that nothing is left to settle.
@@ -66,8 +71,10 @@ const (
 	// maxCatchUps is how often rules that change meanwhile are looked at again at
 	// once; then settling fails, and is tried again a little later.
 	maxCatchUps = 3
-	// retryWithoutRules is how soon an approval that waits for rules is settled again.
-	retryWithoutRules = 5 * time.Second
+	// retryWithout is how soon an approval that waits for rules, or for a data key, is settled again.
+	retryWithout = 5 * time.Second
+	// saidFor is for how long the log is told of an approval that waits for a data key.
+	saidFor = 15 * time.Second
 )
 
 // settlerActor is who settles, as the audit log names it.
@@ -159,10 +166,13 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (Settlement, erro
 		return Settlement{}, err
 	}
 	end, err := s.end(c)
-	if errors.Is(err, ErrNoRules) && c.Now.Before(c.Approval.State.ExpiresAt) {
-		return Settlement{WakeIn: retryWithoutRules}, nil
-	}
-	if err != nil && !errors.Is(err, ErrNoRules) {
+	switch waits := errors.Is(err, ErrNoRules) || errors.Is(err, errNoKey); {
+	case waits && c.Now.Before(c.Approval.State.ExpiresAt):
+		if errors.Is(err, errNoKey) && c.Now.Sub(c.Approval.State.At) < saidFor {
+			s.Logger.ErrorContext(ctx, "an approved call waits for a process that has its data key", "approval_id", c.Approval.ID, "error", err)
+		}
+		return Settlement{WakeIn: retryWithout}, nil
+	case err != nil && !waits:
 		return Settlement{}, err
 	}
 	if end.reopen != nil {

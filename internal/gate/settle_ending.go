@@ -13,6 +13,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/registry"
+	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
 
@@ -29,8 +30,9 @@ type ending struct {
 // end is the terminal state of an approval whose facts have decided it. What
 // people approved is judged again first: approval is not the last word.
 //
-// While there are no rules to judge by, the error is ErrNoRules, and the ending is the
-// one for an approval whose deadline has passed meanwhile.
+// While there are no rules to judge by, the error is ErrNoRules, and while this process
+// lacks the data key of the arguments, errNoKey; the ending is then the one for an approval
+// whose deadline has passed meanwhile.
 func (s *Settler) end(c *store.Change) (ending, error) {
 	state := c.Approval.State
 	if state.Status != approval.Approved {
@@ -47,12 +49,16 @@ func (s *Settler) end(c *store.Change) (ending, error) {
 	if c.Approval.Call.Dialect == DialectChange {
 		return s.endChange(c)
 	}
-	// Opening depends on nothing that may be back later, and judging on little
-	// (ErrNoRules): what else fails now fails always, and the approval must end all
+	// Opening depends on the data key, which another process may have had first, and judging
+	// on little (ErrNoRules): what else fails now fails always, and the approval must end all
 	// the same.
 	document, err := s.Sealer.Open(c.Approval.ID, c.Sealed)
 	if err != nil {
-		return unjudged("The sealed arguments cannot be opened, so the call cannot be judged again."), nil
+		end := unjudged("The sealed arguments cannot be opened, so the call cannot be judged again.")
+		if unknown := (*seal.UnknownKeyError)(nil); errors.As(err, &unknown) {
+			return end, fmt.Errorf("%w: %w", errNoKey, err)
+		}
+		return end, nil
 	}
 	again, err := s.Rules.Recheck(c.Approval, document, c.Now)
 	if errors.Is(err, ErrNoRules) {
