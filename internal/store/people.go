@@ -22,8 +22,13 @@ type Chain struct {
 	Voter []approval.Voter
 }
 
-// maxChain is how many may have handed on a say, one to the other.
-const maxChain = 3
+// maxChain is how many may have handed on a say, one to the other, and maxChains how many
+// ways are looked at, the shorter ones first: where each of forty people stands in for all
+// the others there are sixty thousand.
+const (
+	maxChain  = 3
+	maxChains = 500
+)
 
 // chains lists for whom a person decides at the moment, through delegations that
 // are in force: shorter chains first. A chain never comes back to anybody. For
@@ -40,7 +45,7 @@ const chains = `WITH RECURSIVE chain AS (
 	)
 	SELECT via, (SELECT jsonb_agg(jsonb_build_object('Identity', q.identity, 'Roles', roles_of(q.id, q.roles), 'Active', q.disabled_at IS NULL) ORDER BY v.n)
 		FROM unnest(via) WITH ORDINALITY v (id, n) JOIN people q ON q.id = v.id)
-	FROM chain ORDER BY cardinality(via), via`
+	FROM (SELECT via FROM chain LIMIT $3) chain ORDER BY cardinality(via), via`
 
 // holdsOn is true of delegations d that no disabling of who made them has made void since: they are
 // not good again when the account is.
@@ -72,14 +77,14 @@ func collectChains(rows pgx.Rows, err error) ([]Chain, error) {
 // StandsIn lists for whom the person decides at the moment, through delegations
 // that are in force: shorter chains first. A chain never comes back to anybody.
 func (c *Change) StandsIn(personID string) ([]Chain, error) {
-	return collectChains(c.tx.Query(c.ctx, chains, personID, maxChain))
+	return collectChains(c.tx.Query(c.ctx, chains, personID, maxChain, maxChains))
 }
 
 // Chains is Change's, for reading.
 func (s Delegations) Chains(ctx context.Context, personID string) ([]Chain, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return collectChains(s.pool.Query(ctx, chains, personID, maxChain))
+	return collectChains(s.pool.Query(ctx, chains, personID, maxChain, maxChains))
 }
 
 // Delegation says that the deputy decides in the person's place from From to
