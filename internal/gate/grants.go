@@ -125,7 +125,10 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, t terms, past Ba
 		if made.Sealed, err = g.Sealer.Seal(made.ID, t.document()); err != nil {
 			return none, fmt.Errorf("seal the grant %s: %w", made.ID, err)
 		}
-		if made, err = c.MakeGrant(made, r.For); err != nil {
+		switch made, err = c.MakeGrant(made, r.For); {
+		case errors.Is(err, store.ErrTooMany):
+			return none, &access.Refusal{Kind: access.Invalid, Code: "too_many_grants", Detail: fmt.Sprintf("You have %d standing grants that are live, which is as many as one may have. Revoke one first.", store.MaxLiveGrants)}
+		case err != nil:
 			return none, err
 		}
 		e := event(c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -453,6 +454,37 @@ func TestWhoMayGrant(t *testing.T) {
 	if n := h.events(a.ID, engine.Granted); n < 10 {
 		t.Errorf("%d events: refusals are on record as well", n)
 	}
+}
+
+// Nobody hides a grant behind others, and nobody makes grants without end: each is looked at when a call is settled.
+func TestNoGrantIsHidden(t *testing.T) {
+	h := grantingHarness(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(payment(50))
+	first := h.grant("ada", a, upTo(1e6), 1000)
+	copies := func(who string, n int, more string) {
+		h.db.Exec(`INSERT INTO standing_grants (id, person_id, agent_id, tool, environment, sealed, sealed_key, reason, from_approval, max_uses, expires_at, acknowledged, revoked_at, revoked_by)
+			SELECT 'gra_' || md5($2 || $4 || i), $2, agent_id, tool, environment, sealed, sealed_key, reason, from_approval, 1, expires_at, acknowledged`+more+`
+			FROM standing_grants, generate_series(1, $3) i WHERE id = $1`, first.ID, h.people[who].ID, n, more)
+	}
+	copies("ben", 300, `, NULL, ''`)
+	copies("ben", 300, `, clock_timestamp(), 'x'`)
+	for _, who := range []string{"ada", "cleo"} {
+		list, _, err := h.Grants.ForPerson(ctx, h.people[who])
+		if err != nil || !slices.ContainsFunc(list, func(g gate.Grant) bool { return g.ID == first.ID && g.MayRevoke }) {
+			t.Errorf("%s does not see the first of %d grants, %v", who, len(list), err)
+		}
+	}
+	copies("ada", store.MaxLiveGrants-2, `, NULL, ''`)
+	h.grant("ada", a, upTo(100), 1)
+	if _, err := h.Grants.Save(ctx, h.wish("ada", a, upTo(100), 1)); code(err) != "too_many_grants" {
+		t.Errorf("one grant too many: %v", err)
+	}
+	h.grant("cleo", a, upTo(100), 1)
+	if err := h.Grants.Revoke(ctx, h.people["ada"], first.ID, access.PersonInitiator(h.people["ada"], "console", ""), nil); err != nil {
+		t.Fatal(err)
+	}
+	h.grant("ada", a, upTo(100), 1)
 }
 
 func TestPastDenialsAreAcknowledged(t *testing.T) {

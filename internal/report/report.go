@@ -371,8 +371,8 @@ func (b *accessBuilder) grants(ctx context.Context) error {
 			b.r.Grants = append(b.r.Grants, HeldGrant{g.ID, b.name(g.PersonID), g.PersonID, g.AgentID, g.Tool, &g.Uses, g.MaxUses, g.CreatedAt, g.ExpiresAt})
 		}
 	}
-	if len(b.r.Grants) == store.MaxGrants {
-		b.gap("There are more than %d standing grants in force: the newest are listed.", store.MaxGrants)
+	if len(b.r.Grants) == store.MaxListedGrants {
+		b.gap("There are more than %d standing grants in force: the newest are listed.", store.MaxListedGrants)
 	}
 	return nil
 }

@@ -88,10 +88,29 @@ func (c *Change) UseGrant(id string) (bool, error) {
 	return err == nil && tag.RowsAffected() == 1, translate(err)
 }
 
+// MaxLiveGrants is how many live grants a person may have: each of them is looked at
+// when an approval that it might be for is settled.
+const MaxLiveGrants = 50
+
+// liveGrant is the condition that a grant g is live.
+const liveGrant = `g.revoked_at IS NULL AND g.uses < g.max_uses AND g.expires_at > clock_timestamp()`
+
 // MakeGrant stores a grant for the approval's agent, tool and environment that
-// lasts for lasting from now on. It returns it with its times.
+// lasts for lasting from now on. It returns it with its times. ErrTooMany: its maker has as
+// many as one may have.
 func (c *Change) MakeGrant(g Grant, lasting time.Duration) (Grant, error) {
 	call := c.Approval.Call
+	// Of two at once the second is to count the first.
+	if _, err := c.tx.Exec(c.ctx, `SELECT pg_advisory_xact_lock(hashtextextended('grants ' || $1, 0))`, g.PersonID); err != nil {
+		return g, translate(err)
+	}
+	var live int
+	if err := c.tx.QueryRow(c.ctx, `SELECT count(*) FROM standing_grants g WHERE g.person_id = $1 AND `+liveGrant, g.PersonID).Scan(&live); err != nil {
+		return g, translate(err)
+	}
+	if live >= MaxLiveGrants {
+		return g, ErrTooMany
+	}
 	g.AgentID, g.Tool, g.Environment, g.FromApproval = call.AgentID, call.Tool, call.Environment, c.Approval.ID
 	if g.Acknowledged == nil {
 		g.Acknowledged = []string{}
@@ -114,13 +133,24 @@ func (c *Change) DeniedSince(at time.Time) (bool, error) {
 	return denied, translate(err)
 }
 
-// MaxGrants bounds how many grants are listed.
-const MaxGrants = 200
+// MaxListedGrants bounds how many live grants are listed, and maxGrantsOver how many that are over.
+const (
+	MaxListedGrants = 5000
+	maxGrantsOver   = 200
+)
 
 // List lists grants, those that are live first and of each the newest, with the
-// clock of the moment.
+// clock of the moment. Nobody's new ones, and none that are over, keep a live one off it.
 func (s Grants) List(ctx context.Context) ([]Grant, time.Time, error) {
-	return s.grants(ctx, `ORDER BY g.revoked_at IS NULL AND g.uses < g.max_uses AND g.expires_at > clock_timestamp() DESC, g.created_at DESC, g.id LIMIT $1`, MaxGrants)
+	live, now, err := s.grants(ctx, `WHERE `+liveGrant+` ORDER BY g.created_at DESC, g.id LIMIT $1`, MaxListedGrants)
+	if err != nil {
+		return nil, now, err
+	}
+	over, later, err := s.grants(ctx, `WHERE NOT (`+liveGrant+`) ORDER BY g.created_at DESC, g.id LIMIT $1`, maxGrantsOver)
+	if now.IsZero() {
+		now = later
+	}
+	return append(live, over...), now, err
 }
 
 // Get reads a grant, with the clock of the moment. ErrNotFound: there is none.
