@@ -52,6 +52,9 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 	if r.more {
 		c.Notes = append(c.Notes, "It has more events than a chapter tells; the proof has all of them.")
 	}
+	if r.refused {
+		c.Notes = append(c.Notes, "More of it was refused than a chapter tells; the last refusals are told, and the proof has all of them.")
+	}
 	if r.card.Document == nil {
 		c.Notes = append(c.Notes, "The arguments, and the cards that showed them, have been erased. What the log says of them stays.")
 	}

@@ -575,3 +575,29 @@ func (c *counting) Write(data []byte) (int, error) {
 	c.n += int64(len(data))
 	return io.Discard.Write(data)
 }
+
+// Whoever is turned away is on record each time: that takes nothing of what happened out of a pack, and none of
+// what it finds changed.
+func TestRefusalsTakeNothingOutOfAPack(t *testing.T) {
+	h := newHarness(t)
+	ctx := context.Background()
+	a := h.open("pay", `{"amount":1}`)
+	if _, err := h.Contributions.Cancel(ctx, access.Principal{KeyID: "key_x", AgentID: "another", Kind: access.AgentKey}, a.ID, "", nil); err == nil {
+		t.Fatal("another agent cancels it")
+	}
+	h.db.Exec(`SELECT append_events(array_agg(gen_random_uuid()), array_agg(e.type), array_agg('DENY'::text), array_agg(e.agent_id), array_agg(e.tool_name), array_agg(e.approval_id), array_agg(e.body))
+		FROM events e, generate_series(1, 2500) WHERE e.approval_id = $1 AND e.outcome = 'DENY'`, a.ID)
+	h.look("ada", a.ID)
+	h.vote("ada", a, true, "an ordinary invoice")
+	h.vote("ben", a, true, "")
+	h.settle(a.ID)
+	text := shownText(t, h.pack(evidence.Request{ApprovalID: a.ID}))
+	for _, want := range []string{"approved it.", "an ordinary invoice", "More of it was refused than a chapter tells"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the pack does not say %q", want)
+		}
+	}
+	if strings.Contains(text, "It has more events than a chapter tells") {
+		t.Error("the pack leaves out what happened")
+	}
+}

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,15 +16,21 @@ import (
 	"holdpoint/internal/store"
 )
 
-// maxEvents bounds the events of one approval that a chapter tells.
-const maxEvents = 2000
+// Bounds of the events of one approval that a chapter tells: of what happened, and of what was
+// refused, which anybody who is turned away adds to.
+const (
+	maxEvents   = 2000
+	maxRefusals = 500
+)
 
 // record is what is on record of an approval.
 type record struct {
 	store.Record
 	card   gate.Card
 	events []logged
-	more   bool // there are more events than those
+	more   bool // more has happened than those tell of
+	// refused says that there are more refusals: the last ones are among the events.
+	refused bool
 }
 
 // logged is an event, and what it tells.
@@ -49,13 +56,17 @@ func (k *packing) read(ctx context.Context, id string) (record, error) {
 	if r.card, err = gate.FileCard(ctx, k.Store, k.Sealer, r.Record); err != nil {
 		return r, err
 	}
-	records, err := k.Store.Events.Records(ctx, store.EventFilter{ApprovalID: id, Limit: maxEvents + 1})
+	records, err := k.Store.Events.Records(ctx, store.EventFilter{ApprovalID: id, Refusals: store.WithoutRefusals, Limit: maxEvents + 1})
 	if err != nil {
 		return r, err
 	}
-	if r.more = len(records) > maxEvents; r.more {
-		records = records[:maxEvents]
+	refusals, err := k.Store.Events.Records(ctx, store.EventFilter{ApprovalID: id, Refusals: store.OnlyRefusals, Newest: true, Limit: maxRefusals + 1})
+	if err != nil {
+		return r, err
 	}
+	r.more, r.refused = len(records) > maxEvents, len(refusals) > maxRefusals
+	records = append(records[:min(len(records), maxEvents)], refusals[:min(len(refusals), maxRefusals)]...)
+	slices.SortFunc(records, func(a, b audit.Record) int { return cmp.Compare(a.Seq(), b.Seq()) })
 	for _, rec := range records {
 		var e logged
 		if err := json.Unmarshal(rec.Document(), &e.Event); err != nil {

@@ -113,3 +113,34 @@ func TestExportHistory(t *testing.T) {
 		t.Errorf("on record after a broken export: %v", codes)
 	}
 }
+
+// Whoever is turned away is on record each time, and pushes nothing of what happened off the card.
+func TestRefusalsHideNothing(t *testing.T) {
+	h := newHarness(t, routing(time.Hour, 2))
+	ctx := context.Background()
+	a := h.open(deferred)
+	if got := code(h.vote("stranger", a, true)); got != "not_found" {
+		t.Fatal(got)
+	}
+	h.db.Exec(`SELECT append_events(array_agg(gen_random_uuid()), array_agg('vote'::text), array_agg('DENY'::text), array_agg(e.agent_id), array_agg(e.tool_name), array_agg(e.approval_id), array_agg(e.body))
+		FROM events e, generate_series(1, 3000) WHERE e.approval_id = $1 AND e.outcome = 'DENY'`, a.ID)
+	if err := h.vote("ben", a, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Contributions.Comment(ctx, gate.Contribution{Person: h.people["cleo"], ApprovalID: a.ID, Comment: "not this one", Channel: "console"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	card, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Unrecorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[engine.EventType]int{}
+	for i, e := range card.Timeline {
+		if told[e.Type]++; i > 0 && e.Timestamp.Before(card.Timeline[i-1].Timestamp) {
+			t.Fatal("the timeline is not in order")
+		}
+	}
+	if told[engine.Decided] != 1 || told[engine.Commented] != 1 || told[engine.Voted] != 1+200 {
+		t.Errorf("the timeline tells of %v", told)
+	}
+}

@@ -208,7 +208,7 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 	if card.Shown, err = g.Store.Approvals.WasRead(ctx, id, p.ID, readKey(a.Call.Digest, r.Answers)); err != nil {
 		return Card{}, err
 	}
-	card.Timeline, err = g.Store.Events.List(ctx, store.EventFilter{ApprovalID: id, Limit: 500})
+	card.Timeline, err = g.Store.Events.OfApproval(ctx, id)
 	return card, err
 }
 

@@ -28,11 +28,41 @@ type EventFilter struct {
 	Type         string
 	ActorID      string // a person's, an agent's or a key's id
 	ApprovalID   string
+	Refusals     Refusals
 	// After is the seq after which to go on; in the other direction, before which.
 	After int64
 	// Newest turns the direction: from the newest event on.
 	Newest bool
 	Limit  int
+}
+
+// Refusals says which events a filter has of those by which somebody was turned away. Whoever is,
+// can be as often as they like: what they add must not push off what happened.
+type Refusals uint8
+
+// All events, those of no refusal, and those of refusals alone.
+const (
+	WithRefusals Refusals = iota
+	WithoutRefusals
+	OnlyRefusals
+)
+
+// condition is that of the events, or entries of the log, l.
+func (r Refusals) condition() []string {
+	switch r {
+	case WithoutRefusals:
+		return []string{"NOT " + refusal("l")}
+	case OnlyRefusals:
+		return []string{refusal("l")}
+	case WithRefusals:
+	}
+	return nil
+}
+
+// refusal is the condition that an event e, or the log's entry of it, tells of a refusal: it has the type of
+// what somebody tried.
+func refusal(e string) string {
+	return `(` + e + `.outcome = 'DENY' AND ` + e + `.type NOT IN ('decision', 'settled'))`
 }
 
 // maxFilterText is how long a text of a filter is at the most: no event has a longer one.
@@ -89,6 +119,7 @@ func (f EventFilter) conditions() (where []string, args []any) {
 			add("l."+c.column+" = $%d", c.value)
 		}
 	}
+	where = append(where, f.Refusals.condition()...)
 	if len(where) == 0 {
 		where = []string{"true"}
 	}
@@ -231,8 +262,32 @@ func (s Events) List(ctx context.Context, f EventFilter) ([]engine.Event, error)
 	defer cancel()
 	where, args := f.conditions()
 	args = append(args, f.Limit)
-	rows, err := s.pool.Query(ctx, `SELECT coalesce((SELECT p.leaf FROM log_entries p WHERE p.seq = l.seq), -1), l.appended_at, l.body
-		FROM (SELECT x.*, x.appended_at AS at FROM events x) l WHERE `+strings.Join(where, " AND ")+fmt.Sprintf(` ORDER BY l.seq LIMIT $%d`, len(args)), args...)
+	return readEvents(s.pool.Query(ctx, `SELECT `+toldColumns+`
+		FROM (SELECT x.*, x.appended_at AS at FROM events x) l WHERE `+strings.Join(where, " AND ")+fmt.Sprintf(` ORDER BY l.seq LIMIT $%d`, len(args)), args...))
+}
+
+// Bounds of what is told of an approval.
+const (
+	maxTold    = 2000
+	maxRefused = 200
+)
+
+// OfApproval lists what happened to an approval, in the order in which it was appended, whether it has a place in
+// the log or not, and the last refusals among it.
+func (s Events) OfApproval(ctx context.Context, id string) ([]engine.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	turnedAway := refusal("e") + ` AND NOT (e.type = 'refusal' AND event_code(e.body) = $4)`
+	return readEvents(s.pool.Query(ctx, `SELECT `+toldColumns+` FROM (
+			(SELECT * FROM events e WHERE e.approval_id = $1 AND NOT (`+turnedAway+`) ORDER BY e.seq LIMIT $2)
+			UNION ALL (SELECT * FROM events e WHERE e.approval_id = $1 AND `+turnedAway+` ORDER BY e.seq DESC LIMIT $3)) l ORDER BY l.seq`,
+		id, maxTold, maxRefused, approval.NotInLog.Code))
+}
+
+// toldColumns are those of events l that readEvents reads.
+const toldColumns = `coalesce((SELECT p.leaf FROM log_entries p WHERE p.seq = l.seq), -1), l.appended_at, l.body`
+
+func readEvents(rows pgx.Rows, err error) ([]engine.Event, error) {
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -341,6 +341,7 @@ func (q *search) query(from, to int64, limit int) (sql string, args []any) {
 	if !q.f.Until.IsZero() {
 		where = append(where, "l.at < "+arg(q.f.Until))
 	}
+	where = append(where, q.f.Refusals.condition()...)
 	// Each branch has the order by itself, so that they are merged.
 	forwards := q.f.Newest == (order == "back")
 	branch := `SELECT l.*, -l.leaf AS back FROM log_entries l WHERE ` + strings.Join(where, " AND ")
