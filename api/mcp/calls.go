@@ -79,8 +79,9 @@ func (t *Tools) await(ctx context.Context, r request) (result, error) {
 	}()
 	if waiting.Status == "pending" && wait > 0 {
 		r.caller.show(r.session, waiting)
-		defer r.tellWaiting(ctx, waiting.Links.Review, wait)()
 	}
+	tell, stop := r.tellWaiting(ctx, waiting, wait)
+	defer stop()
 	for left := time.Until(until); waiting.Status == "pending" && left > 0 && r.caller.waiting.Err() == nil; left = time.Until(until) {
 		next, err := t.hold(ctx, r, path, left, a.header.Get("ETag"))
 		if err != nil && ctx.Err() == nil && r.caller.waiting.Err() != nil {
@@ -96,6 +97,9 @@ func (t *Tools) await(ctx context.Context, r request) (result, error) {
 		a = next
 		if waiting, err = approvalOf(a.body); err != nil {
 			return result{}, err
+		}
+		if waiting.Status == "pending" {
+			tell(waiting)
 		}
 		if unchanged {
 			break // likewise, of a server that sends it again

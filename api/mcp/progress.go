@@ -52,12 +52,15 @@ func teller(r *sdk.CallToolRequest) func(context.Context, *sdk.ProgressNotificat
 	}
 }
 
-// tellWaiting tells a client that asked for it that a call waits for people, now and
-// every few seconds. Nothing is told any more once stop has returned.
-func (r request) tellWaiting(ctx context.Context, review string, wait time.Duration) (stop func()) {
-	if r.tell == nil {
-		return func() {}
+// tellWaiting tells a client that asked for it that a call waits for people, now, every
+// few seconds, and at once when saw is handed an approval with another question. Nothing is
+// told any more once stop has returned.
+func (r request) tellWaiting(ctx context.Context, now *waiting, wait time.Duration) (saw func(*waiting), stop func()) {
+	if r.tell == nil || now.Status != "pending" || wait <= 0 {
+		return func(*waiting) {}, func() {}
 	}
+	says, others := now.waits(), make(chan string)
+	told := says
 	ctx, cancel := context.WithCancel(ctx)
 	var telling sync.WaitGroup
 	telling.Go(func() {
@@ -65,15 +68,25 @@ func (r request) tellWaiting(ctx context.Context, review string, wait time.Durat
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			r.tell(ctx, &sdk.ProgressNotificationParams{
-				Progress: time.Since(began).Seconds(), Total: wait.Seconds(), Message: "Waiting for people to decide: " + review,
+				Progress: time.Since(began).Seconds(), Total: wait.Seconds(), Message: says,
 			})
 			select {
 			case <-tick.C:
+			case says = <-others:
 			case <-ctx.Done():
 			}
 		}
 	})
-	return func() {
+	saw = func(a *waiting) {
+		if next := a.waits(); next != told {
+			told = next
+			select {
+			case others <- next:
+			case <-ctx.Done():
+			}
+		}
+	}
+	return saw, func() {
 		cancel()
 		telling.Wait()
 	}

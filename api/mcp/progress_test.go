@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -59,6 +60,38 @@ func TestProgressIsToldWhileACallWaits(t *testing.T) {
 			if !slices.Equal(told, want) {
 				t.Errorf("waiting for %s s: told at %v, want %v", seconds, told, want)
 			}
+		}
+	})
+}
+
+// A question that is asked meanwhile is told at once, and in the answer.
+func TestProgressTellsWhatIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := strings.Replace(pendingApproval, "{", `{"question":{"text":"Which invoice?"},`, 1)
+		tools := toolsOver(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case !r.URL.Query().Has("wait"):
+				io.WriteString(w, pendingApproval)
+			case r.Header.Get("If-None-Match") == "2":
+				time.Sleep(9 * time.Second)
+				w.WriteHeader(http.StatusNotModified)
+			default:
+				time.Sleep(3 * time.Second)
+				w.Header().Set("ETag", "2")
+				io.WriteString(w, asked)
+			}
+		})
+		const says = `A reviewer asks: "Which invoice?" The agent's owner answers at https://holdpoint.example.com/approvals/apr_a.`
+		var told []string
+		req := request{caller: caller{connected: t.Context(), waiting: t.Context()}, arguments: json.RawMessage(`{"approval_id":"apr_a","timeout_seconds":12}`), tell: func(_ context.Context, p *sdk.ProgressNotificationParams) {
+			told = append(told, fmt.Sprint(p.Progress, strings.HasSuffix(p.Message, says)))
+		}}
+		got, err := tools.await(t.Context(), req)
+		if err != nil || !strings.HasSuffix(got.say, says) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if want := []string{"0 false", "3 true", "5 true", "10 true"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
 		}
 	})
 }

@@ -25,7 +25,10 @@ type waiting struct {
 	Links      struct {
 		Review string `json:"review"`
 	} `json:"links"`
-	Edited *struct{} `json:"edited"`
+	Edited   *struct{} `json:"edited"`
+	Question *struct {
+		Text string `json:"text"`
+	} `json:"question"`
 	Denial *struct {
 		Kind       string `json:"kind"`
 		Retryable  bool   `json:"retryable"`
@@ -125,11 +128,24 @@ func (w *waiting) sayEdited() string {
 	return " A reviewer has changed the arguments: use edited.arguments, and no others."
 }
 
+// waits is what a client is told of the progress of a call that waits.
+func (w *waiting) waits() string {
+	return "Waiting for people to decide: " + w.Links.Review + w.asks()
+}
+
+// asks is the sentence about a reviewer's open question; "" for none.
+func (w *waiting) asks() string {
+	if w.Question == nil {
+		return ""
+	}
+	return fmt.Sprintf(" A reviewer asks: %q The agent's owner answers at %s.", w.Question.Text, w.Links.Review)
+}
+
 // say is the line about an approval, wherever it stands.
 func (w *waiting) say() string {
 	switch w.Status {
 	case "pending":
-		text := fmt.Sprintf("Still waiting: do not run the tool yet. Call %s with approval_id %s again; it expires at %s.", awaitTool, w.ID, w.ExpiresAt.UTC().Format(time.RFC3339))
+		text := fmt.Sprintf("Still waiting: do not run the tool yet. Call %s with approval_id %s again; it expires at %s.", awaitTool, w.ID, w.ExpiresAt.UTC().Format(time.RFC3339)) + w.asks()
 		for _, k := range engine.Kinds() {
 			if kind := k.Traits(); kind.NextAction == w.NextAction && kind.AgentTask != "" {
 				return text + " " + strings.ReplaceAll(kind.AgentTask, "%s", w.Links.Review)

@@ -102,16 +102,20 @@ func (c *Client) Get(ctx context.Context, approvalID string) (Approval, error) {
 // error, or when the server says that waiting is of no use, with a *Problem.
 // The approval goes on waiting in that case: Cancel takes it back.
 func (c *Client) Await(ctx context.Context, approvalID string) (Approval, error) {
-	return c.Watch(ctx, approvalID, func(Approval) {})
+	return c.await(ctx, approvalID, nil)
 }
 
-// Watch is Await that hands saw the approval each time that it has changed and still
-// waits: a vote was given, or a reviewer asks something (Approval.Question).
+// Watch is Await that hands saw the approval as it is now, and each time that it has changed and
+// still waits: a vote was given, or a reviewer asks something (Approval.Question).
 func (c *Client) Watch(ctx context.Context, approvalID string, saw func(Approval)) (Approval, error) {
+	return c.await(ctx, approvalID, saw)
+}
+
+func (c *Client) await(ctx context.Context, approvalID string, saw func(Approval)) (Approval, error) {
 	seen, pause := "", firstPause
 	for {
 		asked := time.Now()
-		a, header, err := c.hold(ctx, approvalID, seen)
+		a, header, err := c.hold(ctx, approvalID, seen, saw != nil)
 		switch {
 		case ctx.Err() != nil:
 			return Approval{}, context.Cause(ctx)
@@ -122,7 +126,7 @@ func (c *Client) Watch(ctx context.Context, approvalID string, saw func(Approval
 			// request says what this one has seen. An answer that says
 			// nothing new, or not whether it does, was not held long: the
 			// next one comes no sooner than the server asks for.
-			if a.ID == approvalID { // a 304 has none
+			if saw != nil && a.ID == approvalID { // a 304 has none
 				saw(a)
 			}
 			tag := header.Get("ETag")
@@ -140,10 +144,14 @@ func (c *Client) Watch(ctx context.Context, approvalID string, saw func(Approval
 	}
 }
 
-// hold asks for the approval and has the answer held until it changes.
-func (c *Client) hold(ctx context.Context, approvalID, seen string) (Approval, http.Header, error) {
+// hold asks for the approval and has the answer held until it changes. With now, what nothing
+// is known of is answered at once.
+func (c *Client) hold(ctx context.Context, approvalID, seen string, now bool) (Approval, http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, holdFor+requestBudget)
 	defer cancel()
+	if now && seen == "" {
+		return c.read(ctx, approvalID, "", "")
+	}
 	return c.read(ctx, approvalID, fmt.Sprintf("?wait=%d", int(holdFor.Seconds())), seen)
 }
 

@@ -23,7 +23,7 @@ const silence = 40 * time.Second
 // asks as Await does where they do not arrive (a proxy that keeps them back). An HTTP client
 // of your own must not bound the time of a whole answer.
 func (c *Client) Wait(ctx context.Context, approvalID string) (Approval, error) {
-	return c.wait(ctx, approvalID, func(Approval) {})
+	return c.wait(ctx, approvalID, nil)
 }
 
 // wait is Wait that hands saw each state of the approval that is not final.
@@ -48,7 +48,7 @@ func (c *Client) wait(ctx context.Context, approvalID string, saw func(Approval)
 		}
 		pause = min(2*pause, longestPause)
 	}
-	return c.Watch(ctx, approvalID, saw)
+	return c.await(ctx, approvalID, saw)
 }
 
 func isLimited(err error) bool {
@@ -93,7 +93,9 @@ func (c *Client) follow(ctx context.Context, approvalID string, saw func(Approva
 		if a.Status.Final() {
 			return false
 		}
-		saw(a)
+		if saw != nil {
+			saw(a)
+		}
 		return true
 	})
 	return last, fruitful, nil

@@ -214,7 +214,7 @@ func (x *execution) ExecuteActivity(ctx context.Context, in *interceptor.Execute
 	case err != nil:
 		return nil, failure(err)
 	case !a.Status.Final():
-		return nil, temporal.NewApplicationErrorWithOptions("people have not decided yet: "+a.Links.Review, waiting, temporal.ApplicationErrorOptions{NextRetryDelay: pause(info.Attempt)})
+		return nil, temporal.NewApplicationErrorWithOptions(undecided(a), waiting, temporal.ApplicationErrorOptions{NextRetryDelay: pause(info.Attempt)})
 	case a.Status != holdpoint.Approved:
 		return nil, refusal(&holdpoint.Refused{Approval: &a})
 	case !runs:
@@ -354,6 +354,15 @@ func exactly(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	return d.Decode(into)
+}
+
+// undecided is what the worker's log says at each attempt.
+func undecided(a holdpoint.Approval) string {
+	text := "people have not decided yet: " + a.Links.Review
+	if a.Question != nil {
+		text += fmt.Sprintf("; a reviewer asks: %q", a.Question.Text)
+	}
+	return text
 }
 
 // pause is how long it takes until people are looked after again: a share of how long

@@ -17,7 +17,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	holdpoint "holdpoint.example/client"
 
-	"holdpoint/engine/shellword"
 	"holdpoint/internal/mcpproxy"
 )
 
@@ -121,7 +120,7 @@ func (m *mcpProxyRun) Run(ctx context.Context, _ *cli) error {
 	}
 	host := mcpproxy.Lines(os.Stdin, os.Stdout)
 	p, err := mcpproxy.New(mcpproxy.Config{
-		Name: m.Name, Gate: gate, Pins: pins, Tasks: strings.TrimSuffix(pins.Path, ".json") + ".tasks", Wait: m.Wait, KeepsConstraints: m.Constraints, FilterResults: m.Filter,
+		Name: m.Name, Gate: gate, Pins: pins, Tasks: strings.TrimSuffix(pins.Path, ".json") + ".tasks", Wait: m.Wait, Data: m.Data, KeepsConstraints: m.Constraints, FilterResults: m.Filter,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}, host, server)
 	if err == nil {
@@ -239,11 +238,7 @@ func (m *mcpProxyAccept) Run(_ context.Context, _ *cli) error {
 
 // register is the command that registers a tool as it is now.
 func (m *mcpProxyAccept) register(server string, pin mcpproxy.Pin) string {
-	command := mcpproxy.Register(mcpproxy.ToolName(server, pin.Name), pin.Sum)
-	if m.Data != "" {
-		command += " --data " + shellword.Quote(m.Data)
-	}
-	return command
+	return mcpproxy.Register(mcpproxy.ToolName(server, pin.Name), pin.Sum, m.Data)
 }
 
 // commands prints the commands for a shell, of tools that are accepted and have a name that is

@@ -171,7 +171,7 @@ func (g *Gate) await(ctx context.Context, client *holdpoint.Client, now holdpoin
 	}
 	waited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	a, err := client.Await(waited, now.ID)
+	a, err := client.Watch(waited, now.ID, func(seen holdpoint.Approval) { now = seen })
 	if err != nil && waited.Err() != nil && ctx.Err() == nil {
 		return now, nil
 	}
@@ -306,8 +306,12 @@ func pending(a holdpoint.Approval) string {
 	if whom := waitedFor(a); len(whom) > 0 {
 		why += " (" + strings.Join(whom, ", then ") + ")"
 	}
-	return fmt.Sprintf("%s, until %s, and has not run. They decide on it at %s. Go on with other work; when it is approved, make exactly the same call again, and it runs.",
-		why, a.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), a.Links.Review)
+	asks := ""
+	if a.Question != nil {
+		asks = fmt.Sprintf(" A reviewer asks: %q Tell your user, who may answer there.", a.Question.Text)
+	}
+	return fmt.Sprintf("%s, until %s, and has not run. They decide on it at %s.%s Go on with other work; when it is approved, make exactly the same call again, and it runs.",
+		why, a.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), a.Links.Review, asks)
 }
 
 // shown bounds what of changed arguments a model is told, in bytes.

@@ -180,3 +180,16 @@ func TestOwnHookIsRecognized(t *testing.T) {
 		}
 	}
 }
+
+// TestPendingSaysWhatIsAsked: the model learns of a reviewer's question, and its user by it.
+func TestPendingSaysWhatIsAsked(t *testing.T) {
+	a := holdpoint.Approval{Question: &holdpoint.Question{Text: "Which invoice?"}}
+	a.Links.Review = "http://h/approvals/apr_1"
+	if got := pending(a); !strings.Contains(got, `http://h/approvals/apr_1. A reviewer asks: "Which invoice?" Tell your user, who may answer there. Go on`) {
+		t.Errorf("got %s", got)
+	}
+	a.Question = nil
+	if got := pending(a); strings.Contains(got, "asks") {
+		t.Errorf("got %s", got)
+	}
+}

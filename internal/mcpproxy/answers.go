@@ -83,8 +83,9 @@ type block struct {
 	Text string `json:"text"`
 }
 
-// refusal is why a proposed call was refused at once.
-func (c checkAnswer) refusal(tool, manifest string) *refusal {
+// refusal is why a proposed call was refused at once. register is the command by which an
+// operator registers the tool.
+func (c checkAnswer) refusal(register string) *refusal {
 	if a := c.Approval; a != nil {
 		r := ended(a)
 		r.text = "People have denied this very call before. " + r.text
@@ -93,20 +94,37 @@ func (c checkAnswer) refusal(tool, manifest string) *refusal {
 	text := "Not allowed"
 	var verify bool
 	for i, reason := range c.Decision.Reasons {
-		text += map[bool]string{true: ": ", false: "; "}[i == 0] + reason.Message + " (" + reason.Code + ")"
+		text += map[bool]string{true: ": ", false: "; "}[i == 0] + strings.TrimSuffix(reason.Message, ".") + " (" + reason.Code + ")"
 		verify = verify || reason.Code == "UNVERIFIED_MCP_TOOL" || reason.Code == "PROVENANCE_FAILED"
 	}
 	text += ". The tool was not run; do not rephrase the call to get it past this."
 	if verify {
-		text += fmt.Sprintf(" An operator who has looked at the tool says so with: %s", Register(tool, manifest))
+		text += fmt.Sprintf(" An operator who has looked at the tool says so with: %s", register)
 	}
 	return &refusal{text: text}
 }
 
-// Register is the command that registers a tool as it is described now. The tool's name is the server's:
-// it is quoted, so that a shell runs nothing of it.
-func Register(tool, manifest string) string {
-	return shellword.Command("holdpoint", "tool", "set", tool, "--provider", "mcp", "--verified", "--manifest-hash", manifest)
+// Register is the command that registers a tool as it is described now, with a running “holdpoint dev” if
+// data is its directory. The tool's name is the server's: it is quoted, so that a shell runs nothing of it.
+func Register(tool, manifest, data string) string {
+	words := []string{"holdpoint", "tool", "set", tool, "--provider", "mcp", "--verified", "--manifest-hash", manifest}
+	if data != "" {
+		words = append(words, "--data", data)
+	}
+	return shellword.Command(words...)
+}
+
+// waitsFor is what a host is told while a call waits.
+func waitsFor(a *holdpoint.Approval) string {
+	return "Waiting for people to decide: " + a.Links.Review + asked(a)
+}
+
+// asked is the sentence about an open question; "" for none.
+func asked(a *holdpoint.Approval) string {
+	if a.Question == nil {
+		return ""
+	}
+	return fmt.Sprintf(" A reviewer asks: %q The agent's owner answers on that page.", a.Question.Text)
 }
 
 // pending is the answer to a call that people still decide on.
@@ -118,10 +136,7 @@ func pending(a *holdpoint.Approval) *refusal {
 			text += " " + strings.ReplaceAll(kind.AgentTask, "%s", a.Links.Review)
 		}
 	}
-	if a.Question != nil {
-		text += fmt.Sprintf(" A reviewer asks: %q", a.Question.Text)
-	}
-	return &refusal{text: text, approval: a.ID}
+	return &refusal{text: text + asked(a), approval: a.ID}
 }
 
 // ended is the answer to a call that was not approved.

@@ -146,7 +146,7 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 		case answer.allowed():
 			return p.accepted(ctx, c, answer)
 		case answer.Approval == nil || answer.Approval.Status != holdpoint.Pending:
-			return permission{}, answer.refusal(ToolName(p.Name, c.tool), def.sum())
+			return permission{}, answer.refusal(Register(ToolName(p.Name, c.tool), def.sum(), p.Data))
 		}
 		a = answer.Approval
 	}
@@ -201,18 +201,25 @@ func (p *Proxy) await(ctx context.Context, c *call, a *holdpoint.Approval) (*hol
 	}
 	waiting, stop := p.waiting(ctx, wait)
 	defer stop()
+	tell := func(string) {}
 	if a.Status != "" { // else no more is known of it than its id
-		says := "Waiting for people to decide: " + a.Links.Review
+		says := waitsFor(a)
 		p.calls.waits(c, says)
-		p.host.showProgress(waiting, c, says)
+		tell = p.host.showProgress(waiting, c, says)
 		p.host.showLink(ctx, ToolName(p.Name, c.tool), c, a)
 	}
-	done, err := p.Gate.Client.Await(waiting, a.ID)
+	now := *a
+	done, err := p.Gate.Client.Watch(waiting, a.ID, func(seen holdpoint.Approval) {
+		now = seen
+		says := waitsFor(&seen)
+		p.calls.waits(c, says)
+		tell(says)
+	})
 	switch {
 	case err == nil:
 		return &done, nil
 	case waiting.Err() != nil:
-		return nil, pending(a)
+		return nil, pending(&now)
 	}
 	return nil, err
 }

@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -28,6 +29,7 @@ const within = 30 * time.Second
 type fakeHoldpoint struct {
 	mu        sync.Mutex
 	outcome   string // of a check: ALLOW, DENY or REQUIRE_APPROVAL
+	reason    holdpoint.Reason
 	limits    string // constraints of what is allowed
 	approvals []*held
 	reports   []string
@@ -86,7 +88,7 @@ func (o *fakeHoldpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Separate bool
 		}
 		json.Unmarshal(body, &in)
-		decision := map[string]any{"outcome": o.outcome, "reasons": []any{map[string]string{"code": "RULE", "message": "By a rule"}}}
+		decision := map[string]any{"outcome": o.outcome, "reasons": []holdpoint.Reason{cmp.Or(o.reason, holdpoint.Reason{Code: "RULE", Message: "By a rule"})}}
 		if o.limits != "" {
 			decision["constraints"] = json.RawMessage(o.limits)
 		}
@@ -123,9 +125,10 @@ func (o *fakeHoldpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			problem(404, "not_found")
 			return
 		}
-		tag := func() string { return fmt.Sprintf(`"%s-%s"`, a.Status, a.Execution) }
+		tag := func() string { return fmt.Sprintf(`"%s-%s-%t"`, a.Status, a.Execution, a.Question != nil) }
+		seen := cmp.Or(r.Header.Get("If-None-Match"), tag())
 		stop := context.AfterFunc(r.Context(), o.changed.Broadcast)
-		for r.URL.Query().Get("wait") != "" && (a.Status == "pending" || a.Execution == "redeemed") && r.Context().Err() == nil {
+		for r.URL.Query().Get("wait") != "" && (a.Status == "pending" || a.Execution == "redeemed") && tag() == seen && r.Context().Err() == nil {
 			o.changed.Wait()
 		}
 		stop()
@@ -332,15 +335,17 @@ func (w *harness) call(tool string, arguments any) (text string, isError bool) {
 
 // refused fails the test when the call ran, or is not answered with an error that says
 // this.
-func (w *harness) refused(tool string, arguments any, says string) {
+func (w *harness) refused(tool string, arguments any, says string) (text string) {
 	w.t.Helper()
 	before := w.runs.Load()
-	if text, isError := w.call(tool, arguments); !isError || !strings.Contains(text, says) {
+	text, isError := w.call(tool, arguments)
+	if !isError || !strings.Contains(text, says) {
 		w.t.Errorf("%s is answered with %t, %q; want it refused with %q", tool, isError, text, says)
 	}
 	if now := w.runs.Load(); now != before {
 		w.t.Errorf("%s ran", tool)
 	}
+	return text
 }
 
 // runs1 fails the test unless the call ran once, and its answer says this.

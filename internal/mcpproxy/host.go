@@ -65,13 +65,15 @@ func (h *hostSide) setCapabilities(params json.RawMessage) {
 // silence count from the last time.
 const progressEvery = 5 * time.Second
 
-// showProgress tells a host that asked for a call's progress what it waits for, now and
-// every few seconds until ctx ends. The steps are small, so that whatever the server
-// counts itself comes after them.
-func (h *hostSide) showProgress(ctx context.Context, c *call, says string) {
+// showProgress tells a host that asked for a call's progress what it waits for, now, every
+// few seconds until ctx ends, and at once when that is another thing, which is said by the
+// returned function. The steps are small, so that whatever the server counts itself comes
+// after them.
+func (h *hostSide) showProgress(ctx context.Context, c *call, says string) (tell func(says string)) {
 	if c.progress.IsNull() {
-		return
+		return func(string) {}
 	}
+	others := make(chan string)
 	go func() {
 		tick := time.NewTicker(progressEvery)
 		defer tick.Stop()
@@ -83,10 +85,22 @@ func (h *hostSide) showProgress(ctx context.Context, c *call, says string) {
 			h.notify(ctx, "notifications/progress", params)
 			select {
 			case <-tick.C:
+			case says = <-others:
 			case <-ctx.Done():
 			}
 		}
 	}()
+	told := says
+	return func(says string) {
+		if says == told {
+			return
+		}
+		told = says
+		select {
+		case others <- says:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // link is the address of an approval's page that the host was asked to show its user.

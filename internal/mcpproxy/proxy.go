@@ -52,6 +52,9 @@ type Config struct {
 	// Tasks is the directory by which tasks that wait are found again when the proxy was
 	// started anew; "" for none.
 	Tasks string
+	// Data is the directory of the “holdpoint dev” that is asked, which commands for its
+	// operator name; "" for none.
+	Data string
 	// Logger takes what an operator has to know; no arguments and no keys.
 	Logger *slog.Logger
 }
