@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -328,6 +329,27 @@ func TestFactsAreBounded(t *testing.T) {
 	}
 	h.settle(a.ID)
 	h.want("after five hundred remarks", h.get(a.ID).Approval, approval.Approved)
+}
+
+// Nobody says so much of a call that the others cannot say anything any more.
+func TestNobodyTakesTheOthersWords(t *testing.T) {
+	h := newHarness(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(deferred)
+	for i := range 100 {
+		if _, err := h.Contributions.Comment(ctx, h.says("owner", a.ID, fmt.Sprint(i)), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Contributions.Comment(ctx, h.says("owner", a.ID, "one more"), nil); code(err) != "too_much_said" {
+		t.Errorf("one more: %v", err)
+	}
+	if _, err := h.Contributions.Ask(ctx, h.says("ben", a.ID, "why?"), nil); err != nil {
+		t.Errorf("another one: %v", err)
+	}
+	if err := h.vote("ada", a, true); err != nil {
+		t.Error(err)
+	}
 }
 
 // What is wrong with supplied values is put on record without a word of them.

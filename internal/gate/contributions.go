@@ -292,7 +292,24 @@ var errLate = errors.New("the fact came at or after the deadline")
 // are added: each further one reads all of them again.
 const maxFacts = 500
 
-var tooMuchSaid = &access.Refusal{Kind: access.Conflict, Code: "too_much_said", Detail: fmt.Sprintf("%d things have been said of this call already. It can only be decided now.", maxFacts)}
+// maxSaidByOne is how many of them may be of one person, agent or key: nobody takes the others'
+// words by their own.
+const maxSaidByOne = 100
+
+var (
+	tooMuchSaid      = &access.Refusal{Kind: access.Conflict, Code: "too_much_said", Detail: fmt.Sprintf("%d things have been said of this call already. It can only be decided now.", maxFacts)}
+	tooMuchSaidByOne = &access.Refusal{Kind: access.Conflict, Code: "too_much_said", Detail: fmt.Sprintf("You have said %d things of this call already. Leave the rest to others.", maxSaidByOne)}
+)
+
+// said is how many of the facts that decide nothing an actor has contributed.
+func said(facts []approval.Fact, by engine.Actor) (n int) {
+	for _, f := range facts {
+		if f.Actor.Kind == by.Kind && f.Actor.ID == by.ID && !decides(f.Kind) {
+			n++
+		}
+	}
+	return n
+}
 
 func decides(kind approval.FactKind) bool {
 	switch kind {
@@ -322,6 +339,9 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 			}
 			if len(c.Approval.Facts)+len(c.Approval.Unlogged) >= maxFacts && !decides(f.Kind) {
 				return none, tooMuchSaid
+			}
+			if !decides(f.Kind) && f.Actor.Kind != engine.SystemActor && said(c.Approval.Facts, f.Actor) >= maxSaidByOne {
+				return none, tooMuchSaidByOne
 			}
 			f := f
 			if p := f.Details.Proof; p != nil && p.At.IsZero() {
