@@ -23,7 +23,7 @@ const (
 // Backtest is what a grant would have done to the past.
 type Backtest struct {
 	// Looked is how many calls were looked at, the newest first; Capped says that
-	// there are older ones.
+	// there are older ones, of which those that were denied were looked at, too.
 	Looked int
 	Capped bool
 	// Unreadable is how many of them could not be compared, as their arguments have
@@ -61,10 +61,7 @@ func (g *Grants) backtest(ctx context.Context, from approval.Approval, arguments
 	if err != nil {
 		return b, err
 	}
-	if len(past) > backtestCalls {
-		past, b.Capped = past[:backtestCalls], true
-	}
-	b.At, b.Looked = now, len(past)
+	b.At, b.Looked, b.Capped = now, len(past), len(past) > backtestCalls
 	digest := canon.Digest(from.Call.Tool, arguments)
 	matches := map[string]bool{}
 	for batch := range slices.Chunk(past, backtestBatch) {

@@ -456,6 +456,30 @@ func TestWhoMayGrant(t *testing.T) {
 	}
 }
 
+// An agent that proposes and takes back its calls without end hides no denial from who makes a grant.
+func TestNoDenialIsHiddenFromAGrant(t *testing.T) {
+	h := grantingHarness(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	denied, waiting, back := h.open(payment(80)), h.open(payment(50)), h.open(payment(51))
+	if err := h.vote("ben", denied, false); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(denied.ID)
+	if _, err := h.Contributions.Cancel(ctx, h.agent, back.ID, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(back.ID)
+	h.db.Exec(`SET LOCAL session_replication_role = replica; INSERT INTO approvals SELECT (jsonb_populate_record(a, jsonb_build_object('id', 'apr_' || rpad(translate(md5(i::text), '0189', 'wxyz'), 26, 'a'), 'opened_at', clock_timestamp()))).*
+		FROM approvals a, generate_series(1, 1100) i WHERE id = '` + back.ID + `'`)
+	past, err := h.Grants.Propose(ctx, h.wish("ada", waiting, upTo(100), 10))
+	if err != nil || past.Count(approval.Denied) != 1 || !past.Capped {
+		t.Errorf("%d looked at, %d denied, %v", past.Looked, past.Count(approval.Denied), err)
+	}
+	if _, err := h.Grants.Save(ctx, h.wish("ada", waiting, upTo(100), 10)); code(err) != "denials_not_acknowledged" {
+		t.Errorf("the denial is passed over: %v", err)
+	}
+}
+
 // Nobody hides a grant behind others, and nobody makes grants without end: each is looked at when a call is settled.
 func TestNoGrantIsHidden(t *testing.T) {
 	h := grantingHarness(t, routing(time.Hour, 1))

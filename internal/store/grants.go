@@ -213,9 +213,9 @@ var pastRows = newRows(func(p *PastCall) columns {
 	return columns{{"id", &p.ID}, {"dialect", &p.Dialect}, {"digest", &p.Digest}, {"status", &p.Status}, {"opened_at", &p.OpenedAt}}
 })
 
-// AlikeCalls lists up to limit approvals of the agent's calls of a tool in an
-// environment that were opened less than within ago, the newest first, with the
-// clock of the moment before.
+// AlikeCalls lists approvals of the agent's calls of a tool in an environment that were
+// opened less than within ago, the newest first, with the clock of the moment before: up
+// to limit of all, and as many that were denied, so that no number of others hides those.
 func (s Grants) AlikeCalls(ctx context.Context, call engine.Call, within time.Duration, limit int) ([]PastCall, time.Time, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
@@ -223,9 +223,12 @@ func (s Grants) AlikeCalls(ctx context.Context, call engine.Call, within time.Du
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
+	last := func(more string) string {
+		return `(SELECT id FROM approvals WHERE agent_id = $1 AND tool = $2 AND environment = $3 AND opened_at > (SELECT clock_timestamp()) - make_interval(secs => $4)` +
+			more + ` ORDER BY opened_at DESC, id LIMIT $5)`
+	}
 	past, err := pastRows.all(s.pool.Query(ctx, `SELECT `+pastRows.names+` FROM approvals
-		WHERE agent_id = $1 AND tool = $2 AND environment = $3 AND opened_at > (SELECT clock_timestamp()) - make_interval(secs => $4)
-		ORDER BY opened_at DESC, id LIMIT $5`, call.AgentID, call.Tool, call.Environment, within.Seconds(), limit))
+		WHERE id IN (`+last("")+` UNION ALL `+last(" AND status = 'denied'")+`) ORDER BY opened_at DESC, id`, call.AgentID, call.Tool, call.Environment, within.Seconds(), limit))
 	return past, now, err
 }
 

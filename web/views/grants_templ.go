@@ -1060,7 +1060,7 @@ func grantBacktest(p GrantBacktest) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.Capped {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "(the newest; there are more) ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "(the newest, and the last that were denied; there are more) ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
