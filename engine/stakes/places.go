@@ -18,14 +18,26 @@ var (
 	}, "|") + `)`
 )
 
+// toEverybody is what lets everybody write, in figures or letters.
+var toEverybody = regexp.MustCompile(`(?i)\b(?:chmod\b(?:\s+-\S+)*\s+["']?|(?:mkdir|install)\b[^;|&\n]*\s(?:-\w*m\s*|--m\w*[=\s])["']?)(?:[0-7]{0,3}[2367](?:[\s"';|&)]|$)|(?:[ugoa]*[+=-]\w*,)*[ug]*[oa][ugoa]*[+=]\w*w)`)
+
 // actingPlaces are those places as a file's name, intoActingPlaces as what a command writes to: by its
 // output, by tee, by a change in place, as the last word of what copies or moves, and the timers of a user.
 var (
-	actingPlaces     = regexp.MustCompile(`(?:^|/)(?:` + actingDirs + `/|` + actingFiles + `$)`)
+	actingPlaces = regexp.MustCompile(`(?:^|/)(?:` + actingDirs + `/|` + actingFiles + `$)`)
+	// Flags may be short, together, or long and cut off, with = or without. A program of sed may have separators in it.
+	changesInPlace = `\b(?:sed|perl|ruby|yq|[gm]?awk)\b` + quotedOr + `\s(?:-\w*i|--i)` + quotedOr + `[\s"'/]`
+	quotedOr       = `(?:[^;&\n"']|'[^'\n]*'|"[^"\n]*")*`
+	intoDirectory  = strings.Join([]string{
+		`\b(?:cp|mv|install|ln)\b[^;&|\n]*\s(?:-\w*t|--t[\w-]*)`,
+		`\b(?:curl|wget)\b[^;&|\n]*\s(?:-\w*[op]|--output\S*?|--directory-prefix)`,
+		`\b(?:tar|unzip)\b[^;&|\n]*\s(?:(?-i:-\w*C)|--dir\w*|-\w*d)`,
+	}, "|")
 	intoActingPlaces = regexp.MustCompile(`(?im)` + strings.Join([]string{
-		`(?:>\s*["']?(?:[^\s;&|"']*/)?|\btee\b[^;&|\n]*[\s"'/]|\bsed\b[^;&\n]*\s-\w*i[^;&\n]*[\s"'/])(?:` + actingDirs + `/|` + actingFiles + `(?:$|[\s"';|&)]))`,
+		`(?:>\s*["']?(?:[^\s;&|"']*/)?|\bdd\b[^;&|\n]*\sof=["']?(?:[^\s;&|"']*/)?|\btee\b[^;&|\n]*[\s"'/]|` + changesInPlace + `)(?:` + actingDirs + `/|` + actingFiles + `(?:$|[\s"';|&)]))`,
 		`\b(?:cp|mv|install|ln|rsync|scp)\b[^;&|\n]*[\s"'/:](?:` + actingDirs + `(?:/[^\s;&|"')]*)?|` + actingFiles + `)["']?\s*(?:$|[;&|)])`,
-		`(?:^|[;&|(])\s*(?:sudo\s+)?crontab\b(?:\s+-u\s+\S+)?\s*(?:-?\s*(?:$|[;&|)])|[^\s;&|-])`,
+		`(?:` + intoDirectory + `)[\s=]*["']?(?:[^\s;&|"']*/)?(?:` + actingDirs + `|` + actingFiles + `)(?:$|[\s/"';|&)])`,
+		`(?:^|[;&|(])\s*(?:sudo\s+)?crontab\b(?:\s+(?:-u\s*|--user[=\s])\S+(?:\s|$))?\s*(?:-?\s*(?:$|[;&|)])|[^\s;&|-])`,
 	}, "|"))
 )
 

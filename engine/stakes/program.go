@@ -95,37 +95,38 @@ var dangers = []struct {
 	words   []string // in lower case
 	pattern *regexp.Regexp
 }{
-	{"it deletes with rm", []string{"rm"}, regexp.MustCompile(`(?i)\brm\s+(-\S+\s+)*`)},
+	{"it deletes with rm", []string{"rm"}, regexp.MustCompile(`(?i)(?:^|[^\w-])rm(?:\s|$)`)},
 	{"it deletes with find", []string{"-delete"}, regexp.MustCompile(`(?is)\bfind\b.*\s-delete\b`)},
-	{"it destroys what is in files", []string{"shred", "wipefs", "srm", "truncate"}, regexp.MustCompile(`(?i)\b(shred|wipefs|srm)\b|\btruncate\b.*\s(-s|--size)`)},
+	{"it destroys what is in files", []string{"shred", "wipefs", "srm", "truncate"}, regexp.MustCompile(`(?i)\b(shred|wipefs|srm)\b|\btruncate\b.*\s(-\w*s|--s)`)},
 	{"it drops what is in a database", []string{"drop", "truncate"}, regexp.MustCompile(`(?i)\bdrop\s+(table|database|schema|view|user|role)\b|\bdropdb\b|\btruncate\s+table\b`)},
 	{"it runs as root", []string{"sudo", "doas"}, regexp.MustCompile(`(?i)\b(sudo|doas)\b`)},
 	{"it writes to a disk", []string{"mkfs", "of=", "/dev/"}, regexp.MustCompile(`(?i)\bmkfs|\bdd\b.*\bof=|>\s*/dev/(sd|nvme|disk)`)},
 	{"it stops the machine", []string{"shutdown", "reboot", "halt", "poweroff"}, regexp.MustCompile(`(?i)\b(shutdown|reboot|halt|poweroff)\b`)},
-	{"it deletes with kubectl, terraform or helm", []string{"kubectl", "terraform", "tofu", "pulumi", "helm"}, regexp.MustCompile(`(?i)\bkubectl\b.*\bdelete\b|\b(terraform|tofu|pulumi)\b.*\bdestroy\b|\bhelm\b.*\b(uninstall|delete)\b`)},
-	{"it forces a push", []string{"push"}, regexp.MustCompile(`(?i)\bgit\b.*\bpush\b.*(\s-f\b|--force)`)},
-	{"it throws work in git away", []string{"git"}, regexp.MustCompile(`(?i)\bgit\b.*\b(reset\b.*--hard|clean\b.*\s-\w*f)`)},
-	{"it writes where files are run by themselves, or say who gets in", []string{">", "tee", "cp", "mv", "install", "ln", "rsync", "scp", "sed", "crontab"}, intoActingPlaces},
-	{"it opens permissions to everybody", []string{"777"}, regexp.MustCompile(`(?i)\bchmod\b.*\b0?777\b`)},
+	{"it deletes with kubectl, terraform or helm", []string{"kubectl", "terraform", "tofu", "pulumi", "helm"}, regexp.MustCompile(`(?i)\bkubectl\b.*\bdelete\b|\b(terraform|tofu|pulumi)\b.*\bdestroy\b|\bhelm\b.*\s(uninstall|un|delete|del)\b`)},
+	{"it forces a push", []string{"push"}, regexp.MustCompile(`(?i)\bgit\b.*\bpush\b.*(\s-\w*f|--force|--mirror|\s["']?\+\S)`)},
+	{"it deletes a branch or tag where it pushes to", []string{"push"}, regexp.MustCompile(`(?i)\bgit\b.*\bpush\b.*\s(-\w*d|--delete|--prune|["']?:\S)`)},
+	{"it throws work in git away", []string{"git"}, regexp.MustCompile(`(?i)\bgit\b.*\b(?:reset\b.*--ha|clean\b.*\s(?:-\w*f|--f)|(?:checkout|switch)\b.*\s(?:-\w*f|--f|--discard)|stash\s+(?:drop|clear)|branch\b.*\s(?-i:-\w*D))`)},
+	{"it writes where files are run by themselves, or say who gets in", []string{">", "tee", "dd", "cp", "mv", "install", "ln", "rsync", "scp", "sed", "perl", "ruby", "awk", "yq", "crontab", "curl", "wget", "tar", "unzip"}, intoActingPlaces},
+	{"it opens permissions to everybody", []string{"chmod", "mkdir", "install"}, toEverybody},
 }
 
 // A command that runs a text which is not in it: what it downloads, decodes, or has another
 // command print. Each is found also where it is between other steps.
 var (
 	downloads = regexp.MustCompile(`(?i)\b(curl|wget|aria2c|fetch|iwr|irm|invoke-webrequest|invoke-restmethod|ncat|nc)\b|/dev/(tcp|udp)/`)
-	decodes   = regexp.MustCompile(`(?i)\b(base(64|32)|xxd|openssl|uudecode|gpg)\b[^|;&\n]*\s-{1,2}\w*(d|r|decode|decrypt)\b|\b(frombase64string|b64decode|unhexlify)\b`)
+	decodes   = regexp.MustCompile(`(?i)\b(base(64|32)|xxd|openssl|uudecode|gpg)\b[^|;&\n]*\s(?:-\w*[dr]|--d)|\b(frombase64string|b64decode|unhexlify)\b`)
 	runsText  = regexp.MustCompile(`(?im)` + strings.Join([]string{
 		// into a shell: | sudo bash, | tee x | sh
-		`\|&?\s*((sudo|doas|env|exec|nohup|command|time|xargs)\s+(-\S+\s+|\w+=\S*\s+)*)*` + shell + `(\s|$|[)"';|&])`,
+		`\|&?\s*((sudo|doas|env|exec|nohup|command|time|xargs|nice|setsid|stdbuf|timeout(?:\s+-\S+(?:\s+[\d.]+[smhd]?)?)*\s+[\d.]+[smhd]?)\s+(-\S+\s+(?:\w[^\s=/]*\s+)??|\w+=\S*\s+)*)*` + shell + `(\s|$|[)"';|&])`,
 		// into another interpreter, which has no program of its own
-		`\|&?\s*((sudo|env)\s+)?(\S*/)?(python[0-9.]*|perl|ruby|node|php|pwsh|powershell)\s*-?\s*($|[)"';|&])`,
+		`\|&?\s*((sudo|env)\s+)?(\S*/)?(python[0-9.]*|perl|ruby|node|php|pwsh|powershell)(?:\s+-[bdioqsuvxw]+|\s+--\w[\w-]*(?:=\S+)?)*\s*-?\s*($|[)"';|&])`,
 		// of what another command prints: bash -c "$(…)", eval "$(…)", source <(…)
 		shell + `\s+(-\S+\s+)*-\w*c\s*["']?\s*(\$\(|` + "`" + `)`,
 		`\beval\b[^;|&\n]*(\$\(|` + "`" + `)`,
 		`(^|[\s;&|(])(source|\.|` + shell + `)\s+<\(`,
 		`(?:^|[\s;&|(])(iex|invoke-expression)\b`,
 	}, "|"))
-	runsFile = regexp.MustCompile(`(?im)[;&\n]\s*((sudo|doas|env|exec|nohup)\s+)*(` + shell + `|source|\.)\s+[^\s<-]|\bchmod\b\s+\S*(\+x|[1357][0-7]{2}\b)`)
+	runsFile = regexp.MustCompile(`(?im)[;&\n]\s*((sudo|doas|env|exec|nohup)\s+)*(` + shell + `|source|\.)\s+[^\s<-]|\bchmod\b[^;|&\n]*\s(?:[ugoa]*[+=]\w*x|[0-7]?[1357][0-7]{2}\b)`)
 )
 
 // shell is the name of one, with its folder or without.
