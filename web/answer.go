@@ -42,7 +42,7 @@ func (h *answerHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if err != nil {
 		return err
 	}
-	fields := f.Fields(canon.Object())
+	fields := editFields(f.Fields(canon.Object()), nil)
 	if kept := h.site.draftsOf(r, p, found.Approval.ID)["answer"]; kept != nil {
 		fields = writtenBefore(f, kept)
 	}
@@ -50,10 +50,10 @@ func (h *answerHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pe
 }
 
 // writtenBefore are the form's fields as they were left.
-func writtenBefore(f *form.Form, kept url.Values) []form.Field {
+func writtenBefore(f *form.Form, kept url.Values) []views.EditField {
 	values, again, problems := readArguments(f, kept, canon.Object())
 	if len(problems) == 0 {
-		return f.Fields(values)
+		return editFields(f.Fields(values), nil)
 	}
 	for i := range again {
 		again[i].Problem = ""
@@ -61,11 +61,11 @@ func writtenBefore(f *form.Form, kept url.Values) []form.Field {
 	return again
 }
 
-func (h *answerHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, found gate.Card, fields []form.Field, problems []string) error {
+func (h *answerHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, found gate.Card, fields []views.EditField, problems []string) error {
 	a := found.Approval
 	return h.site.render(w, r, status, views.AnswerPage(views.Answer{
 		Frame: h.site.frame(p, "What is asked for: "+views.Visible(a.Call.Tool), ""), ID: a.ID, Digest: a.Call.Digest, Version: a.Version,
-		Tool: a.Call.Tool, Agent: found.AgentName, Fields: editFields(fields), Problems: problems,
+		Tool: a.Call.Tool, Agent: found.AgentName, Fields: fields, Problems: problems,
 	}))
 }
 

@@ -276,6 +276,37 @@ func TestEdit(t *testing.T) {
 	c.get("/approvals/apr_1").want(t, http.StatusOK, `data-testid="approve"`)
 }
 
+// TestEditShowsWhatIsHidden: a field has what is invisible as JSON has it, and it means the same.
+func TestEditShowsWhatIsHidden(t *testing.T) {
+	c := start(t, nil)
+	card := c.m.add("apr_1", "payments.transfer", `{"amount":1,"list":["a\u200bb"],"memo":"say \"hi\" c:\\u202e","to":"Acme\u202egro.live"}`, nil)
+	c.signIn("ada@example.com").get("/approvals/apr_1").want(t, http.StatusOK)
+	page := c.get("/approvals/apr_1/edit")
+	page.want(t, http.StatusOK, `name="quoted:to"`, `&#34;Acme\u202egro.live&#34;`, "does not show as they are", `[&#34;a\u200bb&#34;]`, `name="argument:memo"`, `value="say &#34;hi&#34; c:\u202e"`)
+	if strings.ContainsAny(page.body, "\u202e\u200b") {
+		t.Error("the page has hidden characters")
+	}
+	send := func(to string) answer {
+		form := page.fields()
+		for name, v := range map[string]string{"argument:amount": "2", "argument:list": `["a\u200bb"]`, "argument:memo": `say "hi" c:\u202e`, "quoted:to": to, "from": "form", "comment": "too low"} {
+			form.Set(name, v)
+		}
+		return c.do("POST", "/approvals/apr_1/edit", form)
+	}
+	send(`Acme`).want(t, http.StatusUnprocessableEntity, "as JSON has it", `name="quoted:to"`, "\nAcme</textarea>")
+	send(`7`).want(t, http.StatusUnprocessableEntity, "Is not a text in quotation marks")
+	send(`"Acme"`).want(t, http.StatusOK, "Nothing has been changed yet", "Acme")
+	review := send(`"Acme\u202egro.live"`)
+	review.want(t, http.StatusOK, "reverses or reorders text")
+	review.lacks(t, "<code>to</code></h3>", "<code>memo</code></h3>", "<code>list</code></h3>")
+	save := review.fields()
+	save.Set("step", "save")
+	c.do("POST", "/approvals/apr_1/edit", save).want(t, http.StatusSeeOther)
+	if got := string(card.Arguments); got != "{\"amount\":2,\"list\":[\"a\u200bb\"],\"memo\":\"say \\\"hi\\\" c:\\\\u202e\",\"to\":\"Acme\u202egro.live\"}" {
+		t.Errorf("arguments: %+q", got)
+	}
+}
+
 func TestEditThatChangesNothing(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	c.m.registry.known.Tools["payments.transfer"] = registry.Tool{Name: "payments.transfer", InputSchema: []byte(`{"type":"object","required":["amount"],"properties":{"amount":{"type":"integer","maximum":100,"title":"Amount in EUR"},"to":{"type":"string"}}}`)}

@@ -39,8 +39,8 @@ var draftFields = map[string][]string{
 	"reconciliation": {"comment", "outcome"},
 	"afterwards":     {"comment", "justified"},
 	"break-glass":    {"comment", "how"},
-	"edit":           {"comment", "json", "from", "digest", argumentField},
-	"answer":         {"digest", argumentField},
+	"edit":           {"comment", "json", "from", "digest", argumentField, quotedField},
+	"answer":         {"digest", argumentField, quotedField},
 	bulkForm:         {"comment", "kind"},
 }
 

@@ -41,8 +41,12 @@ func (h *editHandler) register(mux *http.ServeMux) {
 const maxEditForm = 1 << 20
 
 // argumentField begins the names of the fields that are arguments, so that no
-// argument can pass for a field of ours.
-const argumentField = "argument:"
+// argument can pass for a field of ours. quotedField begins those of texts that are
+// written as JSON has them, because a field would not show all of them.
+const (
+	argumentField = "argument:"
+	quotedField   = "quoted:"
+)
 
 // editor is what is needed to change a call's arguments.
 type editor struct {
@@ -91,20 +95,37 @@ func (e editor) page(args canon.Value) views.Edit {
 		ID: a.ID, Digest: a.Call.Digest, Version: a.Version, Tool: a.Call.Tool, Agent: agentName(e.card), Typed: e.typed,
 		JSON: views.EditableJSON(args.Canonical()), Current: views.JSON(e.card.Arguments), MaxComment: gate.MaxComment,
 	}
-	v.Fields = editFields(e.form.Fields(args))
+	v.Fields = editFields(e.form.Fields(args), nil)
 	return v
 }
 
-func editFields(fields []form.Field) []views.EditField {
+// editFields are a form's fields as the page has them. unread are those texts that were
+// written as JSON has them and could not be read, by the field's name.
+func editFields(fields []form.Field, unread map[string]string) []views.EditField {
 	var list []views.EditField
 	for _, f := range fields {
 		if strings.HasSuffix(f.Name, "."+f.Label) {
 			f.Label = f.Name // which of several that are called so
 		}
-		list = append(list, views.EditField{
+		field := views.EditField{
 			Name: argumentField + f.Name, Label: f.Label, Help: f.Help, Kind: string(f.Kind), Required: f.Required, Choices: f.Choices,
 			Value: f.Value, Min: f.Min, Max: f.Max, MaxLength: f.MaxLength, Problem: f.Problem,
-		})
+		}
+		switch f.Kind {
+		case form.Text, form.LongText:
+			written, wrong := unread[f.Name]
+			quoted, needed := views.Quoted(f.Value)
+			if wrong {
+				quoted = views.EscapedJSON(written)
+			}
+			if wrong || needed {
+				field.Name, field.Kind, field.Value = quotedField+f.Name, "quoted", quoted
+			}
+		case form.JSON:
+			field.Value = views.EscapedJSON(f.Value)
+		case form.Integer, form.Number, form.Boolean, form.Choice:
+		}
+		list = append(list, field)
 	}
 	return list
 }
@@ -128,7 +149,9 @@ func (h *editHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pers
 // since is there too: what it would change is shown before it is saved.
 func (e editor) again(kept url.Values) views.Edit {
 	text, fields := kept.Get("json"), maps.Clone(kept)
-	if fields.Del("from"); !slices.ContainsFunc(slices.Collect(maps.Keys(kept)), func(name string) bool { return strings.HasPrefix(name, argumentField) }) {
+	if fields.Del("from"); !slices.ContainsFunc(slices.Collect(maps.Keys(kept)), func(name string) bool {
+		return strings.HasPrefix(name, argumentField) || strings.HasPrefix(name, quotedField)
+	}) {
 		fields.Set("from", "json")
 	}
 	_, v, _ := e.entered(fields)
@@ -211,31 +234,62 @@ func (e editor) entered(posted url.Values) (args canon.Value, again views.Edit, 
 		return args, e.page(args), true
 	}
 	again = e.page(e.current)
-	again.Fields, again.Problems = editFields(fields), problems
+	again.Fields, again.Problems = fields, problems
 	return args, again, false
 }
 
 // readArguments reads a form's fields over what is there now. Where they do not do,
 // again is the fields as they were entered, and problems says why.
-func readArguments(f *form.Form, posted url.Values, current canon.Value) (args canon.Value, again []form.Field, problems []string) {
-	values := map[string][]string{}
+func readArguments(f *form.Form, posted url.Values, current canon.Value) (args canon.Value, again []views.EditField, problems []string) {
+	values, unread := map[string][]string{}, map[string]string{}
+	var misquoted []form.Problem
 	for name, v := range posted {
 		if field, is := strings.CutPrefix(name, argumentField); is {
 			values[field] = v
 		}
+		field, is := strings.CutPrefix(name, quotedField)
+		if !is {
+			continue
+		}
+		values[field] = nil
+		for _, each := range v {
+			text, err := unquoted(each)
+			if err != nil {
+				unread[field] = each
+				misquoted = append(misquoted, form.Problem{Field: field, Message: err.Error()})
+			}
+			values[field] = append(values[field], text)
+		}
 	}
 	args, wrong := f.Read(values, current)
+	wrong = append(misquoted, wrong...)
 	if len(wrong) == 0 {
 		wrong = f.Validate(args)
 	}
 	if len(wrong) == 0 {
 		return args, nil, nil
 	}
-	again, rest := f.Again(values, current, wrong)
+	fields, rest := f.Again(values, current, wrong)
 	if problems = problemWords(rest); len(problems) == 0 {
 		problems = []string{"Some of the fields need another look."}
 	}
-	return args, again, problems
+	return args, editFields(fields, unread), problems
+}
+
+// unquoted reads a text as JSON has it. An empty field is an empty text.
+func unquoted(field string) (string, error) {
+	if field = strings.TrimSpace(field); field == "" {
+		return "", nil
+	}
+	v, err := canon.Parse([]byte(field))
+	var syntax *canon.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return "", errors.New("is not a text in quotation marks as JSON has it: " + syntax.Message + ", at byte " + strconv.Itoa(syntax.Offset))
+	case err != nil || v.Kind() != canon.StringKind:
+		return "", errors.New("is not a text in quotation marks as JSON has it")
+	}
+	return v.Str(), nil
 }
 
 func (e editor) enteredText(text string) (args canon.Value, again views.Edit, ok bool) {

@@ -308,9 +308,10 @@ func grantLeaf(i int, l grant.Leaf, longest int) views.GrantLeaf {
 		option(grant.AtLeast, "at least …")
 		option(grant.OneOf, "one of …")
 	case canon.StringKind:
-		// A field cannot hold what a browser would change.
+		// A field cannot hold what a browser would change, nor show what is invisible.
+		_, hidden := views.Quoted(l.Value.Str())
 		v.Sum = sumAsText(v.Names, l.Value.Str())
-		if text := l.Value.Str(); len(text) <= longest && !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7F }) {
+		if text := l.Value.Str(); len(text) <= longest && !hidden && !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7F }) {
 			v.Fields, v.Value = "text", text
 			option(grant.OneOf, "one of …")
 			option(grant.Prefix, "begins with …")

@@ -2,6 +2,7 @@ package views
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -228,17 +229,17 @@ func (f EditField) id() string { return "f-" + f.Name }
 
 // described names what describes the field.
 func (f EditField) described() string {
-	ids := ""
+	var ids []string
+	if f.Kind == "quoted" {
+		ids = append(ids, f.id()+"-quoted")
+	}
 	if f.Help != "" {
-		ids = f.id() + "-help"
+		ids = append(ids, f.id()+"-help")
 	}
 	if f.Problem != "" {
-		if ids != "" {
-			ids += " "
-		}
-		ids += f.id() + "-problem"
+		ids = append(ids, f.id()+"-problem")
 	}
-	return ids
+	return strings.Join(ids, " ")
 }
 
 // EditReview is the page that shows what an edit would change.

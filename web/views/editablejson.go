@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf16"
+
+	"holdpoint/engine/canon"
 )
 
 // EditableJSON is a JSON document laid out to be changed by hand. What the card would mark is
@@ -17,7 +19,20 @@ func EditableJSON(canonical []byte) string {
 		laidOut.Reset()
 		laidOut.Write(canonical)
 	}
-	text := laidOut.String()
+	return EscapedJSON(laidOut.String())
+}
+
+// Quoted is a text as JSON has it, where a field would not show it as it is: something of it
+// would be invisible, or change the order of the rest. needed says whether that is so.
+func Quoted(text string) (quoted string, needed bool) {
+	plain := string(canon.String(text).Canonical())
+	quoted = EscapedJSON(plain)
+	return quoted, quoted != plain
+}
+
+// EscapedJSON is JSON in which what the card would mark is written in escapes. It is the same
+// document.
+func EscapedJSON(text string) string {
 	left := len(text) // all are spelt out
 	var b strings.Builder
 	for _, s := range markWithin(text, &left) {
