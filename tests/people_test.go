@@ -45,6 +45,19 @@ func TestPeopleWhoAreAway(t *testing.T) {
 	if page := string(away.do("GET", "/away", nil).want(t, 200).Body); strings.Contains(page, deputy.Email) || !strings.Contains(page, d.Reviewers[1].Email) {
 		t.Error("offered are those who share a role that decides, and nobody else")
 	}
+	// A say is given away for longer than a session: whoever finds an open page names nobody.
+	at := func(hours time.Duration) []string {
+		return []string{time.Now().UTC().Add(hours * time.Hour).Format("2006-01-02T15:04")}
+	}
+	later, late := url.Values{"deputy_email": {deputy.Email}, "from": at(10), "until": at(11), "reason": {"later"}}, d.reviewer(t, 1)
+	d.forget(t, d.Reviewers[1])
+	if page := string(late.do("POST", "/away", later).want(t, 403).Body); !strings.Contains(page, "Prove who you are") || !strings.Contains(page, `name="password"`) {
+		t.Error("nobody is asked who they are")
+	}
+	later.Set("password", "wrong")
+	late.do("POST", "/away", later).want(t, 403)
+	later.Set("password", d.Reviewers[1].Password)
+	late.do("POST", "/away", later).want(t, 303)
 	form := url.Values{"deputy_email": {deputy.Email}, "until": {time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04")}, "reason": {"on the train"}}
 	away.do("POST", "/away", form).want(t, 303)
 	if page := standIn.do("GET", "/", nil).want(t, 200); !strings.Contains(string(page.Body), a.ID) {

@@ -197,7 +197,7 @@ func New(c Config) (*Console, error) {
 		groups = append(groups, &grantHandler{shared, c.Grants, c.Cards})
 	}
 	if c.Delegations != nil {
-		groups = append(groups, &delegationHandler{shared, c.Delegations})
+		groups = append(groups, &delegationHandler{freshProof{shared, c.Factors}, c.Delegations})
 	}
 	if c.Notifications != nil {
 		shared.notifications = true

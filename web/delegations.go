@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
+	"holdpoint/internal/httpstatus"
 	"holdpoint/web/views"
 )
 
@@ -29,7 +31,8 @@ type Delegations interface {
 // delegationHandler serves the page on which people say who decides for them while
 // they are away.
 type delegationHandler struct {
-	site        *site
+	freshProof // without factors nobody is asked for one
+
 	delegations Delegations
 }
 
@@ -66,7 +69,10 @@ func (h *delegationHandler) view(r *http.Request, p engine.Person) (views.Delega
 		}
 	}
 	v.Form.Person = p.ID
-	return v, nil
+	if h.factors != nil {
+		v.Form.Proof, err = h.proof(r, p)
+	}
+	return v, err
 }
 
 func awayRows(list []admin.Absence) []views.DelegationRow {
@@ -96,10 +102,27 @@ func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p e
 		From: e.moment("from", "From", zone), Until: e.moment("until", "Until", zone),
 	}
 	err := e.err()
+	// It gives a say away for up to 90 days, and outlasts the session: whoever finds an open
+	// page must not make themselves a deputy.
+	var unproved *access.Refusal
+	if err == nil && h.factors != nil {
+		err = h.prove(r, p)
+		errors.As(err, &unproved)
+	}
+	if errors.Is(err, ErrNoSession) {
+		http.Redirect(w, r, signInURL("/away"), http.StatusSeeOther)
+		return nil
+	}
 	if err == nil {
 		_, err = h.delegations.Create(r.Context(), request)
 	}
-	if detail, ok := refused(err); ok {
+	detail, again := refused(err)
+	status := http.StatusUnprocessableEntity
+	if unproved != nil {
+		detail, again, status = unproved.Detail, true, httpstatus.Of(unproved.Kind)
+		retryAfter(w, unproved)
+	}
+	if again {
 		v, err := h.view(r, p)
 		if err != nil {
 			return err
@@ -110,7 +133,7 @@ func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p e
 		if !slices.ContainsFunc(f.Zones, func(o views.Option) bool { return o.Value == f.Zone }) && zone != time.UTC {
 			f.Zones = append(f.Zones, views.Option{Value: f.Zone, Label: zone.String()}) // the browser's own
 		}
-		return h.site.render(w, r, http.StatusUnprocessableEntity, views.DelegationsPage(v))
+		return h.site.render(w, r, status, views.DelegationsPage(v))
 	}
 	return h.site.redirectOrFail(w, r, err, "away", "/away")
 }

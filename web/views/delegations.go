@@ -44,6 +44,8 @@ type DelegationForm struct {
 	// choice.
 	People, Persons, Zones                                          []Option
 	Person, Deputy, DeputyEmail, From, Until, Zone, Reason, Failure string
+	// Proof asks who makes it; nil for whoever has proved that lately.
+	Proof *VerifyForm
 }
 
 // deputies are the choices of a deputy. Nobody is chosen beforehand.
