@@ -4,13 +4,23 @@
 #
 #   deploy/secrets.sh DIR
 #
-# HOLDPOINT says how to call holdpoint; "go run -tags nodev ./cmd/holdpoint"
-# when unset, and LOG_NAME how the audit log is to be called: the address under
-# which it will be served, without https://. Keep a copy of DIR/data_key somewhere safe: without it no stored
-# argument can ever be read again.
+# HOLDPOINT says how to call holdpoint; when unset, "go run -tags nodev ./cmd/holdpoint"
+# in a checkout, else the one on the PATH. LOG_NAME says how the audit log is to be
+# called: the address under which it will be served, without https://. Keep a copy of
+# DIR/data_key somewhere safe: without it no stored argument can ever be read again.
 set -eu
 umask 077
 dir="${1:?usage: deploy/secrets.sh DIR}"
+if [ -z "${HOLDPOINT:-}" ]; then
+  if [ -d cmd/holdpoint ] && command -v go >/dev/null; then
+    HOLDPOINT="go run -tags nodev ./cmd/holdpoint"
+  elif command -v holdpoint >/dev/null; then
+    HOLDPOINT=holdpoint
+  else
+    echo "$0: there is no holdpoint on the PATH: put it there, say how it is called with HOLDPOINT=…, or run this in a checkout, with Go" >&2
+    exit 1
+  fi
+fi
 mkdir -p "$dir"
 chmod 700 "$dir"
 
@@ -26,9 +36,9 @@ done
 make data_key openssl rand -base64 32
 make database_url printf 'postgres://holdpoint_app:%s@postgres:5432/holdpoint\n' "$(cat "$dir/app_password")"
 make database_admin_url printf 'postgres://holdpoint_migrator:%s@postgres:5432/holdpoint\n' "$(cat "$dir/owner_password")"
-[ -s "$dir/signing-keys.json" ] || ${HOLDPOINT:-go run -tags nodev ./cmd/holdpoint} key rotate "$dir/signing-keys.json"
+[ -s "$dir/signing-keys.json" ] || $HOLDPOINT key rotate "$dir/signing-keys.json"
 
-[ -s "$dir/log-key" ] || ${HOLDPOINT:-go run -tags nodev ./cmd/holdpoint} key log "$dir/log-key" --name "${LOG_NAME:-holdpoint.local/log}"
+[ -s "$dir/log-key" ] || $HOLDPOINT key log "$dir/log-key" --name "${LOG_NAME:-holdpoint.local/log}"
 
 # Containers run as other users and see single files, not the directory.
 chmod 644 "$dir"/*

@@ -127,7 +127,7 @@ func (k *keyRotate) Run(ctx context.Context, c *cli) error {
 	if err := writeRing(ctx, f, ring); err != nil {
 		return err
 	}
-	fmt.Fprintf(terminal, "%s is to sign with %s and holds %d keys\n", k.File, ring.IDs()[0], len(ring.IDs()))
+	fmt.Fprintf(terminal, "%s is to sign with %s and holds %s\n", k.File, ring.IDs()[0], plural(len(ring.IDs()), "key"))
 	return nil
 }
 

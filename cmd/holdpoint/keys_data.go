@@ -193,7 +193,7 @@ func reseal(ctx context.Context, s *store.Store, progress bool) error {
 			return fmt.Errorf("%d records were sealed anew; %d cannot be opened with any key of the settings and stay as they are, such as %s (docs/keys.md)", total, n, broken[0])
 		}
 		if left == 0 {
-			fmt.Fprintf(terminal, "%d records were sealed anew; everything is sealed with %s, nothing is left under a former data key\n", total, s.DataKeys.Seals())
+			fmt.Fprintf(terminal, "%s sealed anew; everything is sealed with %s, nothing is left under a former data key\n", plural(total, "record"), s.DataKeys.Seals())
 			return nil
 		}
 		fmt.Fprintf(terminal, "%d records are left, which others worked on or have sealed meanwhile\n", left)
@@ -219,11 +219,11 @@ func resealOnce(ctx context.Context, s *store.Store, progress bool) (done int, b
 				return done, broken, err
 			}
 			if block := from / resealBlocks; progress && block > 0 && block%500 == 0 {
-				fmt.Fprintf(terminal, "%s: %d%%, %d records\n", part.Name, 100*from/part.Blocks, inPart)
+				fmt.Fprintf(terminal, "%s: %d%%, %s\n", part.Name, 100*from/part.Blocks, plural(inPart, "record"))
 			}
 		}
 		if progress {
-			fmt.Fprintf(terminal, "%s: 100%%, %d records\n", part.Name, inPart)
+			fmt.Fprintf(terminal, "%s: 100%%, %s\n", part.Name, plural(inPart, "record"))
 		}
 	}
 	return done, broken, nil

@@ -30,7 +30,9 @@ type migrateUp struct{}
 func (migrateUp) Help() string {
 	return `Runs the migrations that the database lacks, as the role that owns the schema.
 Running it twice, or in two places at once, does no harm. Serve and worker refuse
-to start on a schema that is not of their own version.
+to start on a schema that is older than theirs. On a newer one they start, with a
+warning, unless a migration of it does not fit them: so run the newer program's
+“migrate” first, and replace serve and worker one after another.
 
 Example:
   HOLDPOINT_DATABASE_ADMIN_URL=postgres://owner:…@db/holdpoint holdpoint migrate`
