@@ -139,7 +139,7 @@ func openTasks(c gate.Card, p engine.Person, name func(string) string) views.Ope
 		}
 	default: // kinds without Wanted ask nothing of the requesting side
 	}
-	if q := openQuestion(a, name); q != nil && slices.Contains(a.Plan.Excluded, p.Identity) {
+	if q := openQuestion(a, name); q != nil && slices.Contains(a.Plan.Excluded, p.Identity) && !gate.HasEdited(p, a) {
 		v.Question = q
 	}
 	return v

@@ -331,6 +331,25 @@ func TestFactsAreBounded(t *testing.T) {
 	h.want("after five hundred remarks", h.get(a.ID).Approval, approval.Approved)
 }
 
+// A reviewer who has changed the arguments does not answer, for the requesting side, what another one asks.
+func TestEditorDoesNotAnswerForTheAgent(t *testing.T) {
+	h := newHarness(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a, err := h.edit("ben", h.open(deferred), `{"q":"another"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Contributions.Ask(ctx, h.says("cleo", a.ID, "For whom is it?"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Contributions.InformInPerson(ctx, h.says("ben", a.ID, "For the landlord."), nil); code(err) != "not_accountable" {
+		t.Errorf("the editor answers: %v", err)
+	}
+	if _, err := h.Contributions.InformInPerson(ctx, h.says("owner", a.ID, "For the landlord."), nil); err != nil {
+		t.Errorf("the owner: %v", err)
+	}
+}
+
 // Nobody says so much of a call that the others cannot say anything any more.
 func TestNobodyTakesTheOthersWords(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 1))

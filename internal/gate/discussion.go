@@ -160,7 +160,19 @@ func (g *Contributions) Inform(ctx context.Context, p access.Principal, id, text
 
 // InformInPerson is Inform by somebody who answers for the call.
 func (g *Contributions) InformInPerson(ctx context.Context, s Contribution, once *access.Idempotency[approval.Approval]) (approval.Approval, error) {
-	return g.contributeFact(ctx, s, engine.Asked, approval.Fact{Kind: approval.Information}, once, nil)
+	return g.contributeFact(ctx, s, engine.Asked, approval.Fact{Kind: approval.Information}, once, func(c *store.Change) error {
+		if c.Approval.State.Question != nil && HasEdited(s.Person, c.Approval) {
+			return admission(approval.ErrNotAccountable)
+		}
+		return nil
+	})
+}
+
+// HasEdited reports whether the person has changed the call's arguments. That excludes them from
+// deciding, and makes them nobody who could answer for the requesting side.
+func HasEdited(p engine.Person, a approval.Approval) bool {
+	return slices.ContainsFunc(a.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit && f.Voter.Identity == p.Identity }) &&
+		!slices.Contains(a.Plan.Accountable, p.Identity)
 }
 
 // StepUp records that the person who answers for the call has just proved who

@@ -135,7 +135,7 @@ func AwaitsRequester(p engine.Person, a approval.Approval) bool {
 		}
 	default: // kinds without Wanted ask nothing of the requesting side
 	}
-	return a.State.Question != nil
+	return a.State.Question != nil && !HasEdited(p, a)
 }
 
 // MaxSession bounds the calls of a session that are shown together.
