@@ -48,6 +48,7 @@ func TestBrowserDiscussion(t *testing.T) {
 	owner.click(testid("send-answer"))
 	owner.sees(testid("timeline"), "For 2026-1187.")
 	b.sees(testid("timeline"), "For 2026-1187.")
+	b.sees(testid("answered"), "For 2026-1187.") // beside the decision, where the question stood
 	other.sees(testid("timeline"), "For 2026-1187.")
 	if got := other.eval(`document.querySelector("[data-testid=comment]").value`); got != "half a thought" {
 		t.Errorf("what was being written is now %q", got)

@@ -69,6 +69,9 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 	if v.Tasks.Question == nil && !over(a) {
 		v.Question = openQuestion(a, name)
 	}
+	if !over(a) {
+		v.Answered = answeredQuestions(a, agent, name)
+	}
 	if len(c.Permits) > 0 && string(c.Permits) != "{}" && string(c.Permits) != "null" {
 		code := views.JSON(c.Permits)
 		v.Permits = &code

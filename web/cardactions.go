@@ -153,6 +153,24 @@ func openQuestion(a approval.Approval, name func(string) string) *views.Question
 	return &views.Question{Number: strconv.FormatInt(q.Seq, 10), Who: name(q.Actor.ID), Text: q.Comment, At: q.At}
 }
 
+// maxAnswered is how many answered questions stand beside the decision. What happened has all.
+const maxAnswered = 2
+
+func answeredQuestions(a approval.Approval, agent string, name func(string) string) []views.Question {
+	var list []views.Question
+	var asked *views.Question
+	for _, f := range factsInOrder(a.Facts) {
+		switch {
+		case f.Kind == approval.Question:
+			asked = &views.Question{Who: name(f.Actor.ID), Text: f.Comment, At: f.At}
+		case f.Kind == approval.Information && asked != nil:
+			asked.Answer, asked.AnsweredBy = f.Comment, actorName(f.Actor, agent, name)
+			list, asked = append(list, *asked), nil
+		}
+	}
+	return list[max(len(list)-maxAnswered, 0):]
+}
+
 // noTracker says that nobody can attach the ticket that a call needs.
 func noTracker(t *engine.TicketTerms) string {
 	if t != nil && t.System != "" {

@@ -62,7 +62,7 @@ func TestDiscussionOnTheCard(t *testing.T) {
 	own.want(t, http.StatusOK, "Which account?", `data-testid="answer"`)
 	own.lacks(t, `data-testid="claim"`, `data-testid="do-ask"`, `data-testid="edit"`, `data-testid="do-extend"`)
 	c.do("POST", "/approvals/apr_1/questions", says("mine")).want(t, http.StatusForbidden, "Back to the card", "mine</textarea>")
-	c.acts("apr_1", "information", says("The one ending in 55."), "answered the question", "The one ending in 55.").lacks(t, `data-testid="answer"`)
+	c.acts("apr_1", "information", says("The one ending in 55."), "answered the question", `data-testid="answered"`, "Ada Lovelace</strong> asked:", "</strong> answered:", "The one ending in 55.").lacks(t, `data-testid="answer"`)
 }
 
 func TestProgressInFull(t *testing.T) {

@@ -167,12 +167,13 @@ type TicketForm struct {
 	Terms string
 }
 
-// Question is a question that waits for its answer.
+// Question is a question that waits for its answer, or has one.
 type Question struct {
-	Number string // the fact's, which names it
-	Who    string
-	Text   string
-	At     time.Time
+	Number             string // the fact's, which names it
+	Who                string
+	Text               string
+	At                 time.Time
+	Answer, AnsweredBy string
 }
 
 // Ticket is a ticket that was attached, and what was found of it.

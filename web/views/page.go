@@ -152,6 +152,8 @@ type Approval struct {
 	// it does not. Question is the open question, nil for none.
 	Paused   time.Time
 	Question *Question
+	// Answered are the questions that were answered last, for whoever decides on it.
+	Answered []Question
 	// Edition says how the call was changed, nil when it was not.
 	Edition *Edition
 	Claim   Claim
