@@ -6,8 +6,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"hash/fnv"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -24,28 +22,12 @@ func (s Settle) Settle(ctx context.Context, in workflows.SettleInput) (workflows
 	found, err := s.Settler.Settle(ctx, in.ApprovalID)
 	result := workflows.SettleResult(found)
 	if !found.Over {
-		result.WakeIn += timerDelay(in.ApprovalID)
+		result.WakeIn += workflows.TimerDelay(in.ApprovalID)
 	}
 	if in.Version < 2 {
 		result.CheckTicket, result.Ticket = false, 0 // its workflow would not ask
 	}
 	return result, final(err)
-}
-
-// The worker itself settles what is due (worker.Deadlines). A workflow's timer is there
-// in case no worker does, and comes so much later; what is due at the same moment is
-// spread, because Temporal wakes far fewer workflows in a second than Postgres settles
-// approvals.
-const (
-	timerAfter  = 10 * time.Second
-	timerSpread = 5 * time.Minute
-)
-
-// timerDelay is how much later an approval's timer comes, each time the same.
-func timerDelay(approvalID string) time.Duration {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(approvalID)) // a hash takes everything
-	return timerAfter + timerSpread*time.Duration(h.Sum32()>>16)>>16
 }
 
 // CheckTicket has tickets checked by their trackers.

@@ -12,6 +12,7 @@
 package workflows
 
 import (
+	"hash/fnv"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -67,6 +68,23 @@ type SettleResult struct {
 	// version before 2.
 	CheckTicket bool  `json:"check_ticket,omitempty"`
 	Ticket      int64 `json:"ticket,omitempty"`
+}
+
+// The worker itself settles what is due (worker.Deadlines). A workflow's timer is there
+// in case no worker does, and comes so much later; what is due at the same moment is
+// spread, because Temporal wakes far fewer workflows in a second than Postgres settles
+// approvals.
+const (
+	timerAfter  = 10 * time.Second
+	timerSpread = 5 * time.Minute
+)
+
+// TimerDelay is how much later than an approval's moment its workflow wakes by itself, each
+// time the same.
+func TimerDelay(approvalID string) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(approvalID)) // a hash takes everything
+	return timerAfter + timerSpread*time.Duration(h.Sum32()>>16)>>16
 }
 
 // drain takes the signals that have come so far: one look sees every change

@@ -167,7 +167,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		running.Go(func() { witnessing.Run(ctx) })
 	}
 	running.Go(func() { runStreams(ctx, streams) })
-	relay := &worker.Relay{Store: s, Temporal: temporal, Logger: log}
+	relay := &worker.Relay{Store: s, Temporal: temporal, Settler: settle.Settler, Ready: reachable(temporal), Logger: log}
 	running.Go(func() { relay.Run(ctx) })
 	deadlines := &worker.Deadlines{Store: s, Settler: settle.Settler, Logger: log, Ready: reachable(temporal)}
 	running.Go(func() { deadlines.Run(ctx) })

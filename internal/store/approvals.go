@@ -424,19 +424,29 @@ func (s *db) ids(ctx context.Context, sql string, args ...any) ([]string, error)
 func (s Outbox) Relay(ctx context.Context, limit int, signal func(ctx context.Context, messages []Message) (signalled map[string]bool)) (int, error) {
 	claimed := 0
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT id, approval_id, coalesce(traceparent, '') FROM outbox ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
+		rows, err := tx.Query(ctx, `SELECT o.id, o.approval_id, coalesce(o.traceparent, ''), o.may_wait, extract(epoch FROM a.wake_at - clock_timestamp())::float8
+			FROM outbox o JOIN approvals a ON a.id = o.approval_id ORDER BY o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED`, limit)
 		if err != nil {
 			return translate(err)
 		}
-		byApproval := map[string][]int64{}
-		var order []Message
+		type claim struct {
+			Message
+			rows []int64
+		}
+		byApproval := map[string]*claim{}
+		var order []*claim
 		var id int64
 		var m Message
-		if _, err := pgx.ForEachRow(rows, []any{&id, &m.ApprovalID, &m.Traceparent}, func() error {
-			if byApproval[m.ApprovalID] == nil {
-				order = append(order, m)
+		var seconds float64
+		if _, err := pgx.ForEachRow(rows, []any{&id, &m.ApprovalID, &m.Traceparent, &m.MayWait, &seconds}, func() error {
+			m.Wait = time.Duration(seconds * float64(time.Second))
+			one := byApproval[m.ApprovalID]
+			if one == nil {
+				one = &claim{Message: m}
+				byApproval[m.ApprovalID], order = one, append(order, one)
 			}
-			byApproval[m.ApprovalID] = append(byApproval[m.ApprovalID], id)
+			one.MayWait = one.MayWait && m.MayWait
+			one.rows = append(one.rows, id)
 			claimed++
 			return nil
 		}); err != nil {
@@ -445,9 +455,13 @@ func (s Outbox) Relay(ctx context.Context, limit int, signal func(ctx context.Co
 		if claimed == 0 {
 			return nil
 		}
+		messages := make([]Message, len(order))
+		for i, one := range order {
+			messages[i] = one.Message
+		}
 		var done []int64
-		for approvalID := range signal(ctx, order) {
-			done = append(done, byApproval[approvalID]...)
+		for approvalID := range signal(ctx, messages) {
+			done = append(done, byApproval[approvalID].rows...)
 		}
 		_, err = tx.Exec(ctx, `DELETE FROM outbox WHERE id = ANY ($1)`, done)
 		return translate(err)

@@ -128,7 +128,7 @@ func (c *Change) Redeem(by string, lease time.Duration) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`UPDATE tokens SET redeemed_by = $2, lease_until = $3 WHERE approval_id = $1`, c.Approval.ID, by, until)
 	batch.Queue(`UPDATE approvals SET execution = 'redeemed', wake_at = $2 WHERE id = $1`, c.Approval.ID, until)
-	batch.Queue(`INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2)`, c.Approval.ID, traceparent(trace.SpanContextFromContext(c.ctx)))
+	batch.Queue(`INSERT INTO outbox (approval_id, traceparent, may_wait) VALUES ($1, $2, true)`, c.Approval.ID, traceparent(trace.SpanContextFromContext(c.ctx)))
 	c.Approval.Execution = approval.Redeemed
 	return translate(c.tx.SendBatch(c.ctx, batch).Close())
 }

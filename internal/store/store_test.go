@@ -266,6 +266,60 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
+// TestOutboxSaysWhatMayWait: after an approval was opened, or its token spent, nothing is to be
+// looked at before its next moment; whatever else comes, it is looked at at once.
+func TestOutboxSaysWhatMayWait(t *testing.T) {
+	ctx := context.Background()
+	a := newArchive(t, "0")
+	id := a.mustOpen(t, time.Hour)
+	change := func(fn func(c *Change) error) {
+		t.Helper()
+		if err := a.Approvals.Change(ctx, id, nil, fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Nobody has said yet when its next moment is.
+	if m := a.take(ctx, t, false); !m.MayWait || m.Wait > 0 {
+		t.Errorf("opened: %+v", m)
+	}
+	change(func(c *Change) error { return c.Wake(c.Approval.State.Wake) })
+	if m := a.take(ctx, t, true); !m.MayWait || m.Wait < 59*time.Minute || m.Wait > time.Hour {
+		t.Errorf("settled for the first time: %+v", m)
+	}
+	if err := a.Outbox.Poke(ctx, []string{id}); err != nil {
+		t.Fatal(err)
+	}
+	if m := a.take(ctx, t, true); m.MayWait {
+		t.Errorf("found without a workflow: %+v", m)
+	}
+
+	id = a.ended(approval.Approved)
+	if m := a.take(ctx, t, true); m.MayWait {
+		t.Errorf("opened, and changed since: %+v", m)
+	}
+	change(func(c *Change) error { return c.Redeem("key_1", time.Minute) })
+	if m := a.take(ctx, t, true); m.ApprovalID != id || !m.MayWait || m.Wait < 50*time.Second || m.Wait > time.Minute {
+		t.Errorf("redeemed: %+v", m)
+	}
+}
+
+// take claims what the outbox holds, of one approval, and has Temporal take it, or not.
+func (a *archive) take(ctx context.Context, t *testing.T, taken bool) (m Message) {
+	t.Helper()
+	if _, err := a.Outbox.Relay(ctx, 100, func(_ context.Context, messages []Message) map[string]bool {
+		if len(messages) != 1 {
+			t.Fatalf("messages %+v", messages)
+		}
+		if m = messages[0]; !taken {
+			return nil
+		}
+		return map[string]bool{m.ApprovalID: true}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func TestDueAndSweep(t *testing.T) {
 	ctx := context.Background()
 	s, _ := open(t)

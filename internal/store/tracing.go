@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
@@ -30,6 +31,10 @@ type Message struct {
 	ApprovalID string
 	// Traceparent is the span in which it was written, "" for none.
 	Traceparent string
+	// MayWait says that nothing has changed but what is looked at when the approval's next
+	// moment comes, which is Wait away; no more than 0 where it has come.
+	MayWait bool
+	Wait    time.Duration
 }
 
 // Within is ctx within the span in which the message was written.

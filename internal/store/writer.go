@@ -546,7 +546,7 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) {
 	row = append(row, o.queueProposed(rows)...)
 	rows.Queue(row.insert("approvals")+` ON CONFLICT (id) DO NOTHING`, row.fields()...)
 	if o.Terms.AcceptedAs == "" { // what waits for nobody needs no workflow to watch it
-		rows.Queue(`INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2)`, o.ID, traceparent(q.span))
+		rows.Queue(`INSERT INTO outbox (approval_id, traceparent, may_wait) VALUES ($1, $2, true)`, o.ID, traceparent(q.span))
 	}
 	rows.Queue(`SELECT opened_at, expires_at FROM approvals WHERE id = $1`, o.ID).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&q.got.OpenedAt, &q.got.ExpiresAt)

@@ -22,9 +22,7 @@ import (
 // number of workers may run one each.
 type Deadlines struct {
 	Store   *store.Store
-	Settler interface {
-		SettleDue(ctx context.Context, approvalIDs []string) (map[string]gate.Settlement, error)
-	}
+	Settler dueSettler
 	// Ready is nil while Temporal answers. Nothing is settled without it: which of
 	// its signals is still on the way is not known then.
 	Ready  func(context.Context) error
@@ -33,6 +31,11 @@ type Deadlines struct {
 	// later has approvals that are due and have been looked at in vain, and when they
 	// are looked at again.
 	later map[string]time.Time
+}
+
+// dueSettler is gate.Settler.
+type dueSettler interface {
+	SettleDue(ctx context.Context, approvalIDs []string) (map[string]gate.Settlement, error)
 }
 
 const (

@@ -7,6 +7,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,10 +22,17 @@ import (
 // and telling it of a change is one operation, signal-with-start under the
 // approval's id, so that the normal path and every recovery are the same code.
 // Any number of relays may run.
+//
+// What was opened is settled here for the first time, many at once, and its workflow is
+// started with a delay until its next moment: it has no task before that, or before the
+// next message.
 type Relay struct {
 	Store    *store.Store
 	Temporal client.Client
-	Logger   *slog.Logger
+	Settler  dueSettler
+	// Ready is nil while Temporal answers. Nothing is settled without it.
+	Ready  func(context.Context) error
+	Logger *slog.Logger
 
 	refusing bool // Temporal took not all of the last batch
 }
@@ -84,6 +92,7 @@ func (r *Relay) once(ctx context.Context) (claimed int, all bool) {
 // signalAll tells Temporal of several approvals at once and returns those that it
 // took. After the first that it did not take, no further one is tried.
 func (r *Relay) signalAll(ctx context.Context, messages []store.Message) map[string]bool {
+	delays := r.delays(ctx, messages)
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	var mu sync.Mutex
@@ -101,7 +110,7 @@ func (r *Relay) signalAll(ctx context.Context, messages []store.Message) map[str
 		}
 		group.Go(func() {
 			defer func() { <-slots }()
-			err := r.signal(m.Within(ctx), m.ApprovalID)
+			err := r.signal(m.Within(ctx), m.ApprovalID, delays[m.ApprovalID])
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -120,14 +129,47 @@ func (r *Relay) signalAll(ctx context.Context, messages []store.Message) map[str
 	return taken
 }
 
+// delays settles for the first time what was opened, and returns how long the workflows of
+// these messages need not begin. Where it is not said a workflow begins at once, and settles.
+func (r *Relay) delays(ctx context.Context, messages []store.Message) map[string]time.Duration {
+	delays := map[string]time.Duration{}
+	var due []string
+	for _, m := range messages {
+		switch {
+		case !m.MayWait:
+		case m.Wait > 0:
+			delays[m.ApprovalID] = m.Wait + workflows.TimerDelay(m.ApprovalID)
+		default:
+			due = append(due, m.ApprovalID)
+		}
+	}
+	if len(due) == 0 || r.Ready(ctx) != nil {
+		return delays
+	}
+	for some := range slices.Chunk(due, dueTogether) {
+		found, err := r.Settler.SettleDue(ctx, some)
+		if err != nil { // so its workflow tries, and says so
+			r.Logger.Debug("approvals cannot be settled before their workflows begin", "error", err)
+		}
+		for id, one := range found {
+			if !one.Over && !one.CheckTicket && one.WakeIn > 0 {
+				delays[id] = one.WakeIn + workflows.TimerDelay(id)
+			}
+		}
+	}
+	return delays
+}
+
 // signal tells the approval's workflow, and starts it when it is not running:
-// because it has not been yet, or was lost, or was stopped by somebody.
-func (r *Relay) signal(ctx context.Context, id string) error {
+// because it has not been yet, or was lost, or was stopped by somebody. One that is
+// started begins after the delay; to one that is there it makes no difference.
+func (r *Relay) signal(ctx context.Context, id string, delay time.Duration) error {
 	_, err := r.Temporal.SignalWithStartWorkflow(ctx, id, workflows.ChangedSignal, nil, client.StartWorkflowOptions{
 		ID: id, TaskQueue: workflows.TaskQueue,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		// A worker that died with a task in hand is missed that soon.
 		WorkflowTaskTimeout: 2 * time.Second,
+		StartDelay:          delay,
 	}, workflows.ApprovalWorkflow, workflows.ApprovalInput{ApprovalID: id})
 	return err
 }
