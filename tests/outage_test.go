@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +108,18 @@ func TestTemporalIsNotBelieved(t *testing.T) {
 
 	a := agent.hold("pair_pay", nil)
 	eventually(t, settleWithin, "the workflow runs", func() bool { return running(a.ID) })
+	// It has nothing to do until somebody says something.
+	var kinds []enums.EventType
+	for history := temporal.GetWorkflowHistory(ctx, a.ID, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); history.HasNext(); {
+		event, err := history.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, event.GetEventType())
+	}
+	if !slices.Equal(kinds, []enums.EventType{enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED}) {
+		t.Errorf("what waits has %v", kinds)
+	}
 	before := agent.do("GET", approvalPath(a.ID), nil).want(t, 200)
 	for i := range 30 {
 		for _, signal := range []struct {
