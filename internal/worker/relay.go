@@ -42,6 +42,7 @@ const (
 	relayBatch      = 64
 	relayParallel   = 16
 	relayTimeout    = 4 * time.Second        // of a batch: a busy Temporal takes long, and each repetition makes it busier
+	relaySettles    = 2 * time.Second        // of that, settling what was opened
 	temporalTimeout = time.Second            // of one other call
 	relayRetry      = 100 * time.Millisecond // first pause while Temporal does not answer
 	relayPoll       = time.Second            // in case a notification was lost
@@ -92,9 +93,9 @@ func (r *Relay) once(ctx context.Context) (claimed int, all bool) {
 // signalAll tells Temporal of several approvals at once and returns those that it
 // took. After the first that it did not take, no further one is tried.
 func (r *Relay) signalAll(ctx context.Context, messages []store.Message) map[string]bool {
-	delays := r.delays(ctx, messages)
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
+	delays := r.delays(ctx, messages)
 	var mu sync.Mutex
 	var refused error
 	taken := make(map[string]bool, len(messages))
@@ -143,6 +144,8 @@ func (r *Relay) delays(ctx context.Context, messages []store.Message) map[string
 			due = append(due, m.ApprovalID)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, relaySettles)
+	defer cancel()
 	if len(due) == 0 || r.Ready(ctx) != nil {
 		return delays
 	}
@@ -162,7 +165,7 @@ func (r *Relay) delays(ctx context.Context, messages []store.Message) map[string
 
 // signal tells the approval's workflow, and starts it when it is not running:
 // because it has not been yet, or was lost, or was stopped by somebody. One that is
-// started begins after the delay; to one that is there it makes no difference.
+// started begins after the delay; one that is there, and has not begun, begins now.
 func (r *Relay) signal(ctx context.Context, id string, delay time.Duration) error {
 	_, err := r.Temporal.SignalWithStartWorkflow(ctx, id, workflows.ChangedSignal, nil, client.StartWorkflowOptions{
 		ID: id, TaskQueue: workflows.TaskQueue,
