@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	holdpoint "holdpoint.example/client"
 )
 
@@ -40,13 +39,7 @@ func TestTellsWhatIsAsked(t *testing.T) {
 	w := newHarness(t)
 	w.fake.set(func() { w.fake.outcome = "REQUIRE_APPROVAL" })
 	w.start(nil)
-	answers := make(chan *sdk.CallToolResult, 1)
-	go func() {
-		params := &sdk.CallToolParams{Name: "pay", Arguments: args{"n": 1}}
-		params.SetProgressToken("p1")
-		r, _ := w.host.CallTool(t.Context(), params)
-		answers <- r
-	}()
+	answers := w.follow("pay", args{"n": 1})
 	if says := <-w.told; says != "Waiting for people to decide: http://review/apr_0" {
 		t.Fatalf("progress says %q", says)
 	}

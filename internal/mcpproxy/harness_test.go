@@ -333,6 +333,18 @@ func (w *harness) call(tool string, arguments any) (text string, isError bool) {
 	return strings.TrimSpace(text), r.IsError
 }
 
+// follow calls a tool and is told of its progress, and then its answer; nil when there is none.
+func (w *harness) follow(tool string, arguments any) (answers chan *sdk.CallToolResult) {
+	answers = make(chan *sdk.CallToolResult, 1)
+	params := &sdk.CallToolParams{Name: tool, Arguments: arguments}
+	params.SetProgressToken("p1")
+	go func() {
+		r, _ := w.host.CallTool(w.t.Context(), params) // nil says it
+		answers <- r
+	}()
+	return answers
+}
+
 // refused fails the test when the call ran, or is not answered with an error that says
 // this.
 func (w *harness) refused(tool string, arguments any, says string) (text string) {

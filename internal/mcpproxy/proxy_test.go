@@ -67,13 +67,7 @@ func TestWaitApproveRun(t *testing.T) {
 
 	// Held, with edited arguments, and told by progress.
 	w.start(nil)
-	answers := make(chan *sdk.CallToolResult, 1)
-	go func() {
-		params := &sdk.CallToolParams{Name: "pay", Arguments: args{"n": 3}}
-		params.SetProgressToken("p1")
-		r, _ := w.host.CallTool(t.Context(), params)
-		answers <- r
-	}()
+	answers := w.follow("pay", args{"n": 3})
 	w.fake.until(t, "a fourth approval", func() bool { return len(w.fake.approvals) == 4 })
 	if says := <-w.told; !strings.Contains(says, "http://review/apr_3") {
 		t.Errorf("progress says %q", says)
