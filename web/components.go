@@ -121,6 +121,9 @@ func sampleRows(now time.Time, told []views.Stakes) []views.InboxRow {
 			r.Alike, r.AlikeURL, r.Stakes, r.Amounts = 12, "#lists", told[1], []string{"12.50 – 4,600.00 EUR", "80.00 USD"}
 			r.Before, r.MostlyDenied = "Last 15 of this agent and tool: all denied", true
 		}),
+		row(func(r *views.InboxRow) {
+			r.Answered, r.AskedByMe, r.Stakes = "Your question has an answer", true, told[0]
+		}),
 		row(func(r *views.InboxRow) { r.Unreadable, r.Stakes = true, views.Stakes{} }),
 	}
 }

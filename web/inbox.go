@@ -340,6 +340,7 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 			row.AlikeURL = asked.address("group", "", "tool", a.Call.Tool, "agent", a.Call.AgentID, "asked", string(req.Kind), "roles", strings.Join(found.Roles, ","))
 		}
 	}
+	row.Answered, row.AskedByMe = answeredWords(a, asked.reader)
 	row.Unreadable = told.Unreadable
 	row.Before, row.MostlyDenied = alikeBefore(told.Alike), told.Alike.Denied > max(1, told.Alike.Approved)
 	if told.Same != nil {
@@ -404,6 +405,23 @@ func addGroup(row *views.InboxRow, g gate.GroupStakes) {
 // edited reports whether a reviewer has changed the call.
 func edited(a approval.Approval) bool {
 	return slices.ContainsFunc(a.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit })
+}
+
+// answeredWords says that the last question about the call has its answer, and whether it was the
+// reader who asked; "" while one is open, and where nobody has asked.
+func answeredWords(a approval.Approval, reader string) (words string, mine bool) {
+	facts := factsInOrder(a.Facts)
+	at := len(facts) - 1
+	for at >= 0 && facts[at].Kind != approval.Question {
+		at--
+	}
+	if at < 0 || !slices.ContainsFunc(facts[at:], func(f approval.Fact) bool { return f.Kind == approval.Information }) {
+		return "", false
+	}
+	if facts[at].Actor.ID == reader {
+		return "Your question has an answer", true
+	}
+	return "A question was answered", false
 }
 
 // taskRow tells something that the person is asked for.

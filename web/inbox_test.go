@@ -178,6 +178,34 @@ func TestRowsSayWhatDeservesASecondLook(t *testing.T) {
 	}
 }
 
+// TestRowsSayThatAQuestionIsAnswered: who has asked sees it in the inbox, and so do others
+// who are to decide; an open question is told alone, also where an earlier one has its answer.
+func TestRowsSayThatAQuestionIsAnswered(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	asks := approval.Fact{Seq: 1, Kind: approval.Question, Actor: engine.Actor{ID: "usr_ada"}, Comment: "Which invoice?"}
+	answers := approval.Fact{Seq: 2, Kind: approval.Information, Actor: engine.Actor{ID: "agt_billing"}, Comment: "2026-1187"}
+	card := c.m.add("apr_1", "pay", `{"amount":40}`, nil)
+	for _, try := range []struct {
+		facts       []approval.Fact
+		open        bool
+		want, lacks string
+	}{
+		{nil, false, "", `data-testid="row-answered"`},
+		{[]approval.Fact{answers, asks}, false, "Your question has an answer", "A question"},
+		{[]approval.Fact{asks, answers, {Seq: 3, Kind: approval.Question, Actor: engine.Actor{ID: "usr_ben"}}, {Seq: 4, Kind: approval.Information}}, false, "A question was answered", "Your question"},
+		{[]approval.Fact{asks}, true, "A question is open", `data-testid="row-answered"`},
+		{[]approval.Fact{asks, answers, {Seq: 3, Kind: approval.Question, Actor: engine.Actor{ID: "usr_ben"}}}, true, "A question is open", `data-testid="row-answered"`},
+	} {
+		card.Approval.Facts, card.Approval.State.Question = try.facts, nil
+		if try.open {
+			card.Approval.State.Question = &try.facts[len(try.facts)-1]
+		}
+		page := c.get("/")
+		page.want(t, http.StatusOK, try.want)
+		page.lacks(t, try.lacks)
+	}
+}
+
 // TestInboxWithoutSentences: what cannot be read of one call is said in its row, and what
 // cannot be read at all leaves the rows without sentences; the inbox is there.
 func TestInboxWithoutSentences(t *testing.T) {

@@ -115,6 +115,10 @@ type InboxRow struct {
 	// Edited says that a reviewer has changed the arguments, Question that one waits for
 	// an answer, and Deceptive that the row has text that may mislead.
 	Edited, Question, Deceptive bool
+	// Answered says that the last question has its answer, "" where none has, and AskedByMe that
+	// the question was the reader's.
+	Answered  string
+	AskedByMe bool
 	// Why is the strictest finding's message.
 	Why string
 	// Asked says what is needed: "review by finance-approver", and WhyMe why of this
