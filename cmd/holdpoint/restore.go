@@ -182,11 +182,7 @@ func (r *restoreCommand) say(done backup.RestoreResult, cfg config.Config, aside
 	fmt.Fprintf(terminal, "log: %s verified", plural(done.Verified, "event"))
 	switch {
 	case done.Lost != nil:
-		lost := fmt.Sprintf("events %d to %d are", done.Lost.From, done.Lost.To)
-		if done.Lost.From == done.Lost.To {
-			lost = fmt.Sprintf("event %d is", done.Lost.To)
-		}
-		fmt.Fprintf(terminal, "; %s lost, and an event says so\n", lost)
+		fmt.Fprintf(terminal, "; %s, and an event says so\n", done.Lost)
 	case done.Floor == nil:
 		fmt.Fprintln(terminal, "; what came after is not known")
 	default:

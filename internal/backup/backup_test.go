@@ -314,9 +314,9 @@ func TestRestoreIsRefused(t *testing.T) {
 		}},
 		{"no backup", "is no backup", func(r *RestoreOptions) { r.Dir = t.TempDir() }},
 		{"another log's key", "the log has not signed it", func(r *RestoreOptions) { r.Keys = others }},
-		{"a floor ahead", strconv.FormatInt(at+1, 10) + " to " + strconv.FormatInt(ahead, 10) + " are lost if you restore it", func(r *RestoreOptions) { r.LoseTail = "" }},
+		{"a floor ahead", LostRange{at + 1, ahead}.String() + " if you restore it", func(r *RestoreOptions) { r.LoseTail = "" }},
 		{"a floor ahead, and another number", "--lose-tail " + strconv.FormatInt(ahead, 10), func(r *RestoreOptions) { r.LoseTail = strconv.FormatInt(at, 10) }},
-		{"a floor ahead that is said to be unknown", "are lost if you restore it", func(r *RestoreOptions) { r.LoseTail = Unknown }},
+		{"a floor ahead that is said to be unknown", "lost if you restore it", func(r *RestoreOptions) { r.LoseTail = Unknown }},
 		{"no floor", "--lose-tail unknown", func(r *RestoreOptions) { r.Floor, r.LoseTail = nil, "" }},
 		{"a newer Postgres", "restore it into 99 or newer", func(r *RestoreOptions) {
 			r.Dir = damaged(manifestFile, `"postgres": `+strconv.Itoa(m.Postgres), `"postgres": 99`)
@@ -416,5 +416,14 @@ func TestBackupReplacesNothing(t *testing.T) {
 	left, err := filepath.Glob(dir + "*")
 	if err != nil || len(left) != 1 {
 		t.Errorf("left are %q, %v", left, err)
+	}
+}
+
+// TestLostRangeOfOneEvent: one event is told as one.
+func TestLostRangeOfOneEvent(t *testing.T) {
+	for l, want := range map[LostRange]string{{16, 16}: "event 16 is lost", {16, 17}: "events 16 to 17 are lost"} {
+		if got := l.String(); got != want {
+			t.Errorf("%d to %d is told as %q, want %q", l.From, l.To, got, want)
+		}
 	}
 }

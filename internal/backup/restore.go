@@ -54,6 +54,23 @@ type LostRange struct {
 	To   int64 `json:"to"`
 }
 
+// String says which events are lost, as “events 7 to 9 are lost” or “event 9 is lost”.
+func (l LostRange) String() string { return l.events() + " " + l.is() + " lost" }
+
+func (l LostRange) events() string {
+	if l.From == l.To {
+		return fmt.Sprintf("event %d", l.To)
+	}
+	return fmt.Sprintf("events %d to %d", l.From, l.To)
+}
+
+func (l LostRange) is() string {
+	if l.From == l.To {
+		return "is"
+	}
+	return "are"
+}
+
 // RestoreResult is what was done.
 type RestoreResult struct {
 	Manifest Manifest `json:"backup"`
@@ -157,9 +174,9 @@ func (r RestoreOptions) compareLog(ctx context.Context, m Manifest, done *Restor
 	case floor.Size == own.Size && floor.Root != own.Root:
 		return nil, nil, fmt.Errorf("there are two different logs of %d events: that of the floor, and that of the backup. One of them was rewritten", own.Size)
 	case floor.Size > own.Size && r.LoseTail != strconv.FormatInt(floor.Size, 10):
-		return nil, nil, fmt.Errorf("the log had %d events when its last checkpoint was kept outside the database, and the backup has %d: %d to %d are lost if you restore it. "+
+		return nil, nil, fmt.Errorf("the log had %d events when its last checkpoint was kept outside the database, and the backup has %d: %s if you restore it. "+
 			"Look for a newer backup first. If there is none, say --lose-tail %d: the log will say what it has lost, and whoever has a checkpoint in between sees the break",
-			floor.Size, own.Size, own.Size+1, floor.Size, floor.Size)
+			floor.Size, own.Size, LostRange{own.Size + 1, floor.Size}, floor.Size)
 	case floor.Size > own.Size:
 		done.Lost = &LostRange{own.Size + 1, floor.Size}
 	case r.LoseTail != "":
@@ -229,7 +246,7 @@ func (r RestoreOptions) events(by access.Initiator, c store.ClosedByRestore, don
 	}
 	switch {
 	case done.Lost != nil:
-		message += fmt.Sprintf(" The events %d to %d of the log, as others have seen it, are lost: from event %[1]d on this is another history.", done.Lost.From, done.Lost.To)
+		message += fmt.Sprintf(" The %s of the log, as others have seen it, %s lost: from event %d on this is another history.", done.Lost.events(), done.Lost.is(), done.Lost.From)
 		told["lost"], told["floor"] = done.Lost, string(floorNote)
 	case floorNote == nil:
 		message += " How many events after the backup are lost is not known."
