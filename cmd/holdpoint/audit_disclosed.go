@@ -24,10 +24,13 @@ func tellDisclosed(d audit.Disclosure) {
 		say("ok   the arguments of %s are those that a card shows", plural(d.Bound, "call"))
 	}
 	if d.Unbound > 0 {
-		say("note the arguments of %s cannot be checked: nobody was shown a card of them, and the log has only a keyed digest", plural(d.Unbound, "call"))
+		say("note the arguments of %s cannot be checked: no card of them is here, and the log has only a keyed digest", plural(d.Unbound, "call"))
 	}
 	if d.Unchecked > 0 {
 		say("note what was supplied for %s cannot be checked: the log does not have it", plural(d.Unchecked, "call"))
+	}
+	if d.NoArguments > 0 {
+		say("note the arguments of %s are not here: erased, or left out", plural(d.NoArguments, "call"))
 	}
 	if d.NoComments+d.NoCards > 0 {
 		say("note %s and %s that the log names are not here: erased, or left out", plural(d.NoComments, "comment"), plural(d.NoCards, "card"))

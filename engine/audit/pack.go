@@ -80,12 +80,15 @@ const (
 	ItemComment   = "comment"   // Text and Salt are of the fact
 	ItemArguments = "arguments" // Text is canonical JSON, of the approval's last edition
 	ItemAnswers   = "answers"   // Text is what was supplied; nothing can be checked of it
-	itemRules     = "rules"     // Text is what decisions under Digest were judged by
+	ItemRules     = "rules"     // Text is what decisions under Digest were judged by
 	ItemPolicy    = "policy"    // Text is the document whose meaning Digest is
 	ItemContracts = "contracts"
 	ItemPasskey   = "passkey" // Event tells of a passkey of somebody who has signed
 	ItemFact      = "fact"    // only Changed: what somebody contributed
+	ItemCall      = "call"    // only Changed: whose call of which tool it is
+	ItemAsked     = "asked"   // only Changed: what was asked of whom
 	ItemEnd       = "end"     // only Changed: how the approval ended
+	ItemRan       = "ran"     // only Changed: what became of the call
 )
 
 // Item is one thing that a pack discloses beyond the log, which has only its digest.
@@ -118,6 +121,8 @@ type Disclosure struct {
 	Bound, Unbound int
 	// Unchecked is how much there is that the log knows nothing of.
 	Unchecked int
+	// NoArguments is how many calls' arguments the pack does not have.
+	NoArguments int
 	// NoComments and NoCards are how many the log names that the pack does not have:
 	// they were erased, or left out.
 	NoComments, NoCards int
@@ -142,8 +147,12 @@ type PackVerifier struct {
 	rules    map[string]bool // policy digests of events
 	means    map[string]bool // digests that rules name
 	pages    string
-	unknown  []engine.Event // signed, by passkeys that the events do not tell of
-	passkeys []engine.Event // that tell of passkeys
+	loose    []looseArguments
+	has      map[string]bool // what an approval has once: kind and approval
+	altered  int             // things of the record that the pack says were changed
+	toAlter  int             // those that the event of the pack's making says there are
+	unknown  []engine.Event  // signed, by passkeys that the events do not tell of
+	passkeys []engine.Event  // that tell of passkeys
 }
 
 // commentID says whose comment it is: a fact's, or of the event in this place.
@@ -155,6 +164,12 @@ type commentID struct {
 type callID struct {
 	approval string
 	edition  int
+}
+
+// looseArguments are arguments of which no card was there when they were read.
+type looseArguments struct {
+	call   callID
+	digest string
 }
 
 // subject is what the events say of an approval's call.
@@ -172,7 +187,7 @@ func (p *PackVerifier) proof(data []byte) {
 		p.named, p.came = map[string]map[string]bool{}, map[string]map[string]bool{}
 		p.comments, p.given = map[commentID]string{}, map[commentID]bool{}
 		p.calls, p.subject = map[callID]string{}, map[string]*subject{}
-		p.rules, p.means = map[string]bool{}, map[string]bool{}
+		p.rules, p.means, p.has = map[string]bool{}, map[string]bool{}, map[string]bool{}
 		return // the header
 	}
 	var e engine.Event
@@ -252,6 +267,7 @@ func (p *PackVerifier) item(data []byte) {
 // changed says what of the record was changed before the pack was made, and does not
 // count it among what was erased or left out.
 func (p *PackVerifier) changed(item Item) {
+	p.altered++
 	what := item.Kind
 	switch {
 	case item.Kind == ItemFact:
@@ -262,6 +278,14 @@ func (p *PackVerifier) changed(item Item) {
 		what = fmt.Sprintf("the comment of event %d", item.Seq)
 	case item.Kind == ItemCard:
 		what = "the card " + item.Digest
+	case item.Kind == ItemCall:
+		what = "whose call of which tool it is"
+	case item.Kind == ItemAsked:
+		what = "what was asked of whom"
+	case item.Kind == ItemRan:
+		what = "what became of the call"
+	case item.ApprovalID == "":
+		what = "the text of the " + item.Kind + " " + item.Digest
 	}
 	if item.Kind == ItemComment {
 		p.given[commentID{item.ApprovalID, item.Fact, item.Seq}] = true
@@ -272,7 +296,11 @@ func (p *PackVerifier) changed(item Item) {
 		}
 		p.came[item.ApprovalID][item.Digest] = true
 	}
-	p.bad("the record of %.80s was changed before the pack was made: %.120s is not what the log has", item.ApprovalID, what)
+	of := ""
+	if item.ApprovalID != "" {
+		of = " of " + item.ApprovalID
+	}
+	p.bad("the record%.80s was changed before the pack was made: %.120s is not what the log has", of, what)
 }
 
 func (p *PackVerifier) bad(format string, args ...any) {
@@ -314,8 +342,8 @@ func (p *PackVerifier) check(item Item) error {
 		return p.checkArguments(item)
 	case ItemAnswers:
 		p.found.Unchecked++
-		return nil
-	case itemRules:
+		return p.once(item)
+	case ItemRules:
 		if Digest([]byte(item.Text)) != item.Digest {
 			return errors.New("it is another one")
 		}
@@ -399,15 +427,37 @@ func (p *PackVerifier) checkArguments(item Item) error {
 	case p.entire(item.ApprovalID) && s.editions != item.Edition:
 		return fmt.Errorf("they are of edition %d, and the last one is %d", item.Edition, s.editions)
 	}
-	switch p.calls[callID{item.ApprovalID, item.Edition}] {
-	case "":
-		p.found.Unbound++
-	case item.Digest:
-		p.found.Bound++
-	default:
-		return errors.New("they are not what the card shows")
+	// Cards may come after them: whether one shows them is known at the end.
+	p.loose = append(p.loose, looseArguments{callID{item.ApprovalID, item.Edition}, item.Digest})
+	return p.once(item)
+}
+
+// once refuses what an approval has once and the pack has twice: of two, a reader takes either.
+func (p *PackVerifier) once(item Item) error {
+	if p.has[item.Kind+" "+item.ApprovalID] {
+		return errors.New("it is there twice")
 	}
+	p.has[item.Kind+" "+item.ApprovalID] = true
 	return nil
+}
+
+// bind holds arguments against the cards that show them.
+func (p *PackVerifier) bind() {
+	for _, a := range p.loose {
+		switch p.calls[a.call] {
+		case "":
+			p.found.Unbound++
+		case a.digest:
+			p.found.Bound++
+		default:
+			p.bad("what is disclosed of %s: the arguments %.80s: they are not what the card shows", a.call.approval, a.digest)
+		}
+	}
+	for id := range p.subject {
+		if !p.has[ItemArguments+" "+id] {
+			p.found.NoArguments++
+		}
+	}
 }
 
 // checkPages checks that the pages are those that were written, by the event that
@@ -421,8 +471,9 @@ func (p *PackVerifier) checkPages(item Item) error {
 		return errors.New("the log does not have the event of the pack's making")
 	}
 	var told struct {
-		Pages  string          `json:"pages"`
-		Filter json.RawMessage `json:"filter"`
+		Pages   string          `json:"pages"`
+		Filter  json.RawMessage `json:"filter"`
+		Changed int             `json:"changed"`
 	}
 	if err := json.Unmarshal(e.SafePayload, &told); err != nil || told.Pages != item.Digest {
 		return errors.New("the event of the pack's making has another digest")
@@ -433,7 +484,7 @@ func (p *PackVerifier) checkPages(item Item) error {
 	if p.pages != item.Digest {
 		return errors.New("the pages were changed after they were written")
 	}
-	p.found.Pages = e.Seq
+	p.found.Pages, p.toAlter = e.Seq, told.Changed
 	return nil
 }
 
@@ -493,6 +544,10 @@ func (p *PackVerifier) signed() {
 // Done says what was found.
 func (p *PackVerifier) Done() (Report, Disclosure) {
 	p.signed()
+	p.bind()
+	if p.altered < p.toAlter {
+		p.bad("whoever made the pack found %d things of the record changed, and it names %d of them: what it says of the others was taken out", p.toAlter, p.altered)
+	}
 	for id := range p.comments {
 		if !p.given[id] {
 			p.found.NoComments++

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 )
 
 // maxDisclosed bounds a line of what a pack discloses: a card with 1 MiB of
@@ -48,20 +47,12 @@ func (p *PackVerifier) read(in io.Reader) error {
 	if line, err := lines.next(maxProof); err != nil || string(line) != DisclosedOpens {
 		return brokenPack("what is disclosed does not follow the proof: the pack was changed or cut off")
 	}
-	open := false
-	err = lines.block(maxDisclosed, func(line []byte) {
-		text := strings.TrimSuffix(string(line), ",")
-		switch {
-		case text == "[" && !open:
-			open = true
-		case text == "]":
-			open = false
-		default:
-			p.item([]byte(text))
-		}
-	})
-	if err != nil {
+	list := disclosedList{p: p}
+	if err := lines.block(maxDisclosed, list.line); err != nil {
 		return err
+	}
+	if list.state != listClosed || list.broken {
+		return brokenPack("what is disclosed is not one list, a thing a line: the pack was changed")
 	}
 	rest, err := io.ReadAll(io.LimitReader(lines.r, 1<<16))
 	if err != nil {
@@ -71,6 +62,37 @@ func (p *PackVerifier) read(in io.Reader) error {
 		return brokenPack("the pack does not end with what is disclosed: it was changed or cut off")
 	}
 	return nil
+}
+
+// disclosedList reads the lines of what is disclosed: an array as every JSON reader takes it.
+type disclosedList struct {
+	p      *PackVerifier
+	state  int
+	broken bool
+}
+
+const (
+	listBegins = iota
+	listOpen   // an item, or the end of an empty list
+	listItem   // after a comma: an item
+	listEnds   // after an item without one
+	listClosed
+)
+
+func (l *disclosedList) line(line []byte) {
+	item, comma := bytes.CutSuffix(line, []byte(","))
+	switch {
+	case l.state == listBegins && string(line) == "[":
+		l.state = listOpen
+	case (l.state == listOpen || l.state == listEnds) && string(line) == "]":
+		l.state = listClosed
+	default:
+		l.broken = l.broken || l.state != listOpen && l.state != listItem
+		l.p.item(item)
+		if l.state = listEnds; comma {
+			l.state = listItem
+		}
+	}
 }
 
 // maxProof bounds the lines of a proof, as exports are bounded: escapes make each

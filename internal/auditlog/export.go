@@ -57,7 +57,7 @@ type ExportRequest struct {
 	Actor     engine.Actor
 	RequestID string
 	// Details are more members of the payload of the export's events; nil for none.
-	Details map[string]string
+	Details map[string]any
 	// Progress, when set, is told now and then how far it is: the place of the last
 	// event, and that of the last one there is.
 	Progress func(seq, size int64)

@@ -3,6 +3,7 @@ package evidence
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -37,10 +38,14 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 	if err != nil {
 		return views.PackChapter{}, err
 	}
+	if r, err = k.compared(ctx, r); err != nil {
+		return views.PackChapter{}, err
+	}
 	a, names := r.Approval, k.names
 	v := k.Present(r.card)
 	v.Now = r.Now
 	c := views.PackChapter{PackRow: row(number, r.Record, v), Approval: v, Ended: a.EndedAt}
+	c.Changed = k.changedWords(r.changes)
 	c.Ask.Requests = a.Call.RequestID
 	for _, identity := range a.Plan.Excluded {
 		who := cmp.Or(names[identity], identity)
@@ -79,7 +84,7 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 		return c, err
 	}
 	c.Contributions = k.contributions(r, names)
-	c.Ran = ran(r, names, v.Agent)
+	c.Ran = k.ran(r, names, v.Agent)
 	for _, e := range r.events {
 		line := views.PackEvent{PackPlace: k.place(e), ID: e.ID, Type: words(string(e.Type)), Outcome: string(e.Outcome), Who: actorName(names, e.Actor)}
 		for _, why := range e.Reasons {
@@ -164,6 +169,9 @@ func (k *packing) seen(ctx context.Context, r record, names map[string]string, c
 		there[e.payload.Card] = true
 		card, err := k.openCard(ctx, r.Approval.ID, e.payload.Card)
 		entry := views.PackCard{Digest: e.payload.Card, HTML: string(card)}
+		if errors.Is(err, errOther) {
+			k.changed++
+		}
 		if err != nil {
 			if entry.Why, err = unshownReason(err); err != nil {
 				return err
@@ -204,7 +212,7 @@ func (k *packing) contributions(r record, names map[string]string) []views.PackC
 		if f.Edition != r.Approval.Plan.Edition && (f.Kind == approval.Vote || f.Kind == approval.BreakGlass || f.Kind == approval.Reply || f.Kind == approval.Verification) {
 			s.Void = "It counts no more: the call, or what was asked for it, changed afterwards."
 		}
-		s.PackRemark = shown(comment(f, e))
+		s.PackRemark = k.shown(comment(f, e))
 		if decides(f) {
 			s.Decides, s.Card = true, e.payload.Card
 		}
@@ -214,7 +222,10 @@ func (k *packing) contributions(r record, names map[string]string) []views.PackC
 }
 
 // shown is what people wrote, for the page.
-func shown(r remark) views.PackRemark {
+func (k *packing) shown(r remark) views.PackRemark {
+	if r.changed() {
+		k.changed++
+	}
 	m := views.PackRemark{Comment: r.Comment, CommentDigest: r.Digest, Erased: r.Erased, Changed: r.changed()}
 	if r.Good {
 		m.Salt = r.Salt
@@ -233,11 +244,11 @@ func decides(f approval.Fact) bool {
 }
 
 // ran tells what came after the approval.
-func ran(r record, names map[string]string, agent string) []views.PackLine {
+func (k *packing) ran(r record, names map[string]string, agent string) []views.PackLine {
 	var list []views.PackLine
 	a := r.Approval
 	say := func(at time.Time, who, what string, m remark) {
-		list = append(list, views.PackLine{At: at, Who: who, What: what, PackRemark: shown(m)})
+		list = append(list, views.PackLine{At: at, Who: who, What: what, PackRemark: k.shown(m)})
 	}
 	add := func(at time.Time, who, what string) { say(at, who, what, remark{}) }
 	found, review := r.later()

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"holdpoint/engine"
-	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/store"
@@ -65,6 +62,11 @@ func (k *packing) disclose(ctx context.Context, pages string, done auditlog.Expo
 	if err != nil {
 		return err
 	}
+	for _, item := range k.otherDocuments {
+		if err := d.item(item); err != nil {
+			return err
+		}
+	}
 	err = k.each(ctx, func(_ int, id string) error {
 		if err := k.discloseOne(ctx, d, id, done.Size); err != nil {
 			return fmt.Errorf("disclose %s: %w", id, err)
@@ -75,6 +77,9 @@ func (k *packing) disclose(ctx context.Context, pages string, done auditlog.Expo
 		return err
 	}
 	err = k.eachDocument(ctx, func(r *rules) bool { return r.proved }, func(kind, digest, _ string, text []byte) error {
+		if !isDocument(kind, digest, text) {
+			return nil // has been told
+		}
 		return d.item(audit.Item{Kind: kind, Digest: digest, Text: string(text)})
 	})
 	if err != nil {
@@ -92,15 +97,19 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 	proved := func(e logged) bool { return e.Seq > 0 && e.Seq <= size && k.within(e.Timestamp) }
 	there := map[string]bool{}
 	for _, e := range r.shownCards() {
-		if !proved(e) || there[e.payload.Card] {
+		if there[e.payload.Card] {
 			continue
 		}
-		there[e.payload.Card] = true
+		there[e.payload.Card] = proved(e)
 		card, err := k.openCard(ctx, id, e.payload.Card)
 		if errors.Is(err, errOther) {
+			there[e.payload.Card] = true
 			if err := d.item(audit.Item{Kind: audit.ItemCard, ApprovalID: id, Digest: e.payload.Card, Changed: true}); err != nil {
 				return err
 			}
+			continue
+		}
+		if !proved(e) {
 			continue
 		}
 		if err != nil {
@@ -116,7 +125,10 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 	if err := k.disclosePasskeys(ctx, d, r, size); err != nil {
 		return err
 	}
-	for _, item := range k.changes(r) {
+	if r, err = k.compared(ctx, r); err != nil {
+		return err
+	}
+	for _, item := range r.changes {
 		if err := d.item(item); err != nil {
 			return err
 		}
@@ -124,17 +136,18 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 	events := r.factEvents()
 	for _, f := range r.Approval.Facts {
 		e, ok := events[f.Seq]
-		if !ok || !proved(e) {
+		m := comment(f, e)
+		if !ok || !proved(e) && !m.changed() {
 			continue
 		}
-		if err := d.remark(id, comment(f, e)); err != nil {
+		if err := d.remark(id, m); err != nil {
 			return err
 		}
 	}
 	found, review := r.later()
 	for _, e := range r.events {
 		for _, m := range []remark{found, review} {
-			if e.Seq == m.Seq && proved(e) {
+			if e.Seq == m.Seq && (proved(e) || m.changed()) {
 				if err := d.remark(id, m); err != nil {
 					return err
 				}
@@ -157,37 +170,6 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 		return d.item(audit.Item{Kind: audit.ItemAnswers, ApprovalID: id, Text: string(r.card.Answers)})
 	}
 	return nil
-}
-
-// changes are what the pages tell of an approval that has ended otherwise than the log
-// does, but for what people wrote. What still goes on may have events that the log has
-// no place for yet.
-func (k *packing) changes(r record) (changed []audit.Item) {
-	say := func(kind string, fact int64) {
-		changed = append(changed, audit.Item{Kind: kind, ApprovalID: r.Approval.ID, Fact: fact, Changed: true})
-	}
-	end := r.endEvent()
-	if end == nil || r.more {
-		return nil
-	}
-	events := r.factEvents()
-	for _, f := range r.Approval.Facts {
-		if e, ok := events[f.Seq]; !ok || f.Differs(e.Event) {
-			say(audit.ItemFact, f.Seq)
-		}
-		delete(events, f.Seq)
-	}
-	for _, seq := range slices.Sorted(maps.Keys(events)) {
-		say(audit.ItemFact, seq) // the database has it no more
-	}
-	a := r.Approval
-	if a.Status.Outcome() != end.Outcome && !(a.Status == approval.Denied && end.Outcome == engine.KillSwitch) {
-		say(audit.ItemEnd, 0)
-	}
-	if r.Approval.ErasedAt.IsZero() && end.DigestHMAC != k.Sealer.Digest(a.Call.Digest) {
-		say(audit.ItemArguments, 0)
-	}
-	return changed
 }
 
 // disclosePasskeys writes the events of the passkeys of everybody who has signed, each

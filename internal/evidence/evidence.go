@@ -124,6 +124,10 @@ type packing struct {
 	// signers are those whose passkeys have been disclosed.
 	signers map[string]bool
 	order   []string // digests of rules, as they were met
+	// changed is how many things of the record are not what the log has, by the pages.
+	changed int
+	// otherDocuments are those of the changed ones by which calls were judged.
+	otherDocuments []audit.Item
 }
 
 // begin finds out whether the pack can be made.
@@ -310,9 +314,13 @@ func (k *packing) prove(ctx context.Context, pages string) (auditlog.ExportSumma
 	if _, err := io.WriteString(k.w, audit.ProofOpens+"\n"); err != nil {
 		return auditlog.ExportSummary{}, err
 	}
+	details := map[string]any{"as": "evidence_pack", "pages": pages}
+	if k.changed > 0 {
+		details["changed"] = k.changed
+	}
 	done, err := k.Exporter.Write(ctx, escaping{k.w}, auditlog.ExportRequest{
 		Format: auditlog.JSONL, Filter: k.filter(), Actor: k.Actor, RequestID: k.RequestID, Flush: k.Flush,
-		Details: map[string]string{"as": "evidence_pack", "pages": pages},
+		Details: details,
 	})
 	if err != nil {
 		return done, err

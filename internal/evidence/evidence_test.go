@@ -219,6 +219,17 @@ func TestPackIsTamperEvident(t *testing.T) {
 		kept := slices.DeleteFunc(slices.Clone(items), func(line string) bool { return strings.Contains(line, `"kind":"`+kind+`"`) })
 		return "[\n" + strings.Join(kept, ",\n") + "\n]\n"
 	}
+	list := func(items ...string) string { return "[\n" + strings.Join(items, ",\n") + "\n]\n" }
+	place := slices.IndexFunc(items, func(line string) bool { return strings.Contains(line, `"kind":"arguments"`) })
+	var others audit.Item
+	must(t, json.Unmarshal([]byte(items[place]), &others))
+	others.Text = once(others.Text, "001 EUR", "901 EUR")
+	altered, err := canon.Parse([]byte(others.Text))
+	must(t, err)
+	others.Digest = canon.Digest(others.Tool, altered)
+	otherArguments, err := json.Marshal(others)
+	must(t, err)
+	otherFirst := list(append([]string{items[0], string(otherArguments)}, slices.Delete(slices.Clone(items[1:]), place-1, place)...)...)
 	lines := strings.SplitAfter(proof, "\n")
 	otherLines := strings.SplitAfter(strings.SplitAfter(other, audit.ProofOpens+"\n")[1], "\n")
 	for name, tc := range map[string]struct{ pack, want string }{
@@ -253,10 +264,17 @@ func TestPackIsTamperEvident(t *testing.T) {
 			must(t, err)
 			i.Digest = canon.Digest(i.Tool, v)
 		}), end), "not what the card shows"},
-		"arguments of another edition": {join(pages, proof, change("arguments", func(i *audit.Item) { i.Edition = 1 }), end), "edition"},
-		"arguments of another tool":    {join(pages, proof, change("arguments", func(i *audit.Item) { i.Tool = "x" }), end), "they are others"},
-		"how arguments are written":    {join(pages, proof, change("arguments", func(i *audit.Item) { i.Text = " " + i.Text }), end), "not written"},
-		"the rules":                    {join(pages, proof, change("rules", func(i *audit.Item) { i.Text = once(i.Text, `"needed":2`, `"needed":1`) }), end), "is another one"},
+		"other arguments before their card": {join(pages, proof, otherFirst, end), "not what the card shows"},
+		"arguments twice":                   {join(pages, proof, list(append(slices.Clone(items), items[place])...), end), "there twice"},
+		"answers twice":                     {join(pages, proof, list(append(slices.Clone(items), `{"kind":"answers","digest":"","text":"a"}`, `{"kind":"answers","digest":"","text":"b"}`)...), end), "there twice"},
+		"no list":                           {join(pages, proof, once(disclosed, "[\n", ""), end), "not one list"},
+		"a list that goes on":               {join(pages, proof, once(disclosed, "\n]\n", "\n]\n"+items[place]+"\n"), end), "not one list"},
+		"a comma less":                      {join(pages, proof, once(disclosed, ",\n", "\n"), end), "not one list"},
+		"a comma more":                      {join(pages, proof, once(disclosed, "\n]\n", ",\n]\n"), end), "not one list"},
+		"arguments of another edition":      {join(pages, proof, change("arguments", func(i *audit.Item) { i.Edition = 1 }), end), "edition"},
+		"arguments of another tool":         {join(pages, proof, change("arguments", func(i *audit.Item) { i.Tool = "x" }), end), "they are others"},
+		"how arguments are written":         {join(pages, proof, change("arguments", func(i *audit.Item) { i.Text = " " + i.Text }), end), "not written"},
+		"the rules":                         {join(pages, proof, change("rules", func(i *audit.Item) { i.Text = once(i.Text, `"needed":2`, `"needed":1`) }), end), "is another one"},
 		"the rules with their digest": {join(pages, proof, change("rules", func(i *audit.Item) {
 			i.Text = once(i.Text, `"needed":2`, `"needed":1`)
 			i.Digest = audit.Digest([]byte(i.Text))
@@ -294,7 +312,7 @@ func TestErasedRecord(t *testing.T) {
 	must(t, second(h.Retention.Erase(context.Background(), access.PersonInitiator(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
 	wrong, d := h.verify(pack)
-	if len(wrong) > 0 || d.Cards != 0 || d.NoCards != 1 || d.Bound+d.Unbound != 0 || d.Comments != 0 || d.NoComments != 1 {
+	if len(wrong) > 0 || d.Cards != 0 || d.NoCards != 1 || d.Bound+d.Unbound != 0 || d.NoArguments != 1 || d.Comments != 0 || d.NoComments != 1 {
 		t.Errorf("wrong %q, disclosed %+v", wrong, d)
 	}
 	for _, gone := range []string{"canary-argument", "no canary", a.Call.Digest} {
@@ -343,7 +361,11 @@ func TestChangedRecord(t *testing.T) {
 	h.look("ada", a.ID)
 	h.vote("ada", a, false, "the true words")
 	h.settle(a.ID)
+	h.db.Agent("other", "Other", h.people["owner"])
 	const swapped = `UPDATE cards c SET sealed = o.sealed, sealed_key = o.sealed_key FROM cards o WHERE c.approval_id = $1 AND o.approval_id = $1 AND o.digest <> c.digest`
+	const sealedSwapped = `WITH a AS (SELECT sealed, sealed_key FROM approvals WHERE id = $1), f AS (SELECT sealed, sealed_key FROM former_documents WHERE approval_id = $1),
+		x AS (UPDATE former_documents SET (sealed, sealed_key) = (SELECT sealed, sealed_key FROM a) WHERE approval_id = $1)
+		UPDATE approvals SET (sealed, sealed_key) = (SELECT sealed, sealed_key FROM f) WHERE id = $1`
 	sound := func() {
 		t.Helper()
 		if wrong, d := h.verify(h.pack(evidence.Request{ApprovalID: a.ID})); len(wrong) > 0 || d.Cards != 2 {
@@ -375,15 +397,54 @@ func TestChangedRecord(t *testing.T) {
 		"a card": {
 			swapped, swapped, ": the card sha256:",
 		},
+		"whose call it is": {
+			`UPDATE approvals SET agent_id = 'other' WHERE id = $1`,
+			`UPDATE approvals SET agent_id = 'bot' WHERE id = $1`, ": whose call ",
+		},
+		"how many were asked": {
+			`UPDATE approvals SET requirements = jsonb_set(requirements, '{0,needed}', '1') WHERE id = $1`,
+			`UPDATE approvals SET requirements = jsonb_set(requirements, '{0,needed}', '2') WHERE id = $1`, ": what was asked ",
+		},
+		"who could not decide": {
+			`UPDATE approvals SET excluded = excluded || 'idn_x'::text WHERE id = $1`,
+			`UPDATE approvals SET excluded = array_remove(excluded, 'idn_x') WHERE id = $1`, ": what was asked ",
+		},
+		"why it ended": {
+			`UPDATE approvals SET reasons = jsonb_set(reasons, '{0,message}', to_jsonb('x' || (reasons #>> '{0,message}'))) WHERE id = $1`,
+			`UPDATE approvals SET reasons = jsonb_set(reasons, '{0,message}', to_jsonb(substr(reasons #>> '{0,message}', 2))) WHERE id = $1`, ": end ",
+		},
+		"when it ended": {
+			`UPDATE approvals SET ended_at = ended_at - interval '1 hour' WHERE id = $1`,
+			`UPDATE approvals SET ended_at = ended_at + interval '1 hour' WHERE id = $1`, ": end ",
+		},
+		"when it was asked": {
+			`UPDATE approvals SET opened_at = opened_at - interval '1 hour' WHERE id = $1`,
+			`UPDATE approvals SET opened_at = opened_at + interval '1 hour' WHERE id = $1`, ": end ",
+		},
+		"what was sealed of the call": {
+			sealedSwapped, sealedSwapped, ": arguments ",
+		},
+		"the rules": {
+			`ALTER TABLE rulesets DROP CONSTRAINT rulesets_check; UPDATE rulesets SET body = convert_to(replace(convert_from(body, 'UTF8'), '"needed":2', '"needed":3'), 'UTF8')`,
+			`UPDATE rulesets SET body = convert_to(replace(convert_from(body, 'UTF8'), '"needed":3', '"needed":2'), 'UTF8')`, ": the text of the rules sha256:",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := func(sql string) {
 				h.db.Exec(`SET session_replication_role = replica; ` + strings.ReplaceAll(sql, "$1", "'"+a.ID+"'"))
 			}
 			change(test.change)
-			wrong, d := h.verify(h.pack(evidence.Request{ApprovalID: a.ID}))
+			pack := h.pack(evidence.Request{ApprovalID: a.ID})
+			wrong, d := h.verify(pack)
 			change(test.undo)
 			sound()
+			if !strings.Contains(shownText(t, pack), "the record was changed") && !strings.Contains(shownText(t, pack), "The record was changed") && !strings.Contains(shownText(t, pack), "is not what was on the screen") {
+				t.Error("the pages do not say so")
+			}
+			kept := slices.DeleteFunc(strings.SplitAfter(pack, "\n"), func(line string) bool { return strings.Contains(line, `"changed":true}`) })
+			if wrong, _ := h.verify(strings.ReplaceAll(strings.Join(kept, ""), "},\n]", "}\n]")); !slices.ContainsFunc(wrong, func(w string) bool { return strings.Contains(w, "was taken out") }) {
+				t.Errorf("without what it says of that: wrong %q", wrong)
+			}
 			if !slices.ContainsFunc(wrong, func(w string) bool {
 				return strings.Contains(w, "was changed before the pack was made"+test.want)
 			}) {
@@ -430,6 +491,19 @@ func TestTextsWrittenAfterTheDecision(t *testing.T) {
 	} {
 		if wrong, _ := h.verify(pack[:last] + tc.item); tc.item == pack[last:] || !slices.ContainsFunc(wrong, func(w string) bool { return strings.Contains(w, tc.want) }) {
 			t.Errorf("another %s: %q", name, wrong)
+		}
+	}
+
+	for name, c := range map[string]struct{ change, undo string }{
+		"what became of it":  {`UPDATE approvals SET execution = 'failed'`, `UPDATE approvals SET execution = 'succeeded'`},
+		"who found it out":   {`UPDATE reconciliations SET person_id = '` + h.people["ada"].ID + `'`, `UPDATE reconciliations SET person_id = '` + h.people["owner"].ID + `'`},
+		"that it was needed": {`UPDATE afterwards SET justified = true`, `UPDATE afterwards SET justified = false`},
+	} {
+		h.db.Exec(`SET session_replication_role = replica; ` + c.change)
+		wrong, _ := h.verify(h.pack(evidence.Request{ApprovalID: a.ID}))
+		h.db.Exec(`SET session_replication_role = replica; ` + c.undo)
+		if len(wrong) != 1 || !strings.Contains(wrong[0], "was changed before the pack was made: what became of the call is not what the log has") {
+			t.Errorf("%s: wrong %q", name, wrong)
 		}
 	}
 

@@ -31,6 +31,8 @@ type record struct {
 	more   bool // more has happened than those tell of
 	// refused says that there are more refusals: the last ones are among the events.
 	refused bool
+	// changes are what the database tells otherwise than the log does, where that was asked.
+	changes []audit.Item
 }
 
 // logged is an event, and what it tells.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"holdpoint/engine/audit"
 	"holdpoint/engine/policy"
 	"holdpoint/internal/store"
 	"holdpoint/web/views"
@@ -136,7 +137,11 @@ func (k *packing) documents(ctx context.Context) error {
 		return err
 	}
 	err := k.eachDocument(ctx, func(*rules) bool { return true }, func(kind, digest, version string, text []byte) error {
-		d := views.PackDocument{Anchor: anchor(digest), Digest: digest}
+		d := views.PackDocument{Anchor: anchor(digest), Digest: digest, Changed: !isDocument(kind, digest, text)}
+		if d.Changed {
+			k.changed++
+			k.otherDocuments = append(k.otherDocuments, audit.Item{Kind: kind, Digest: digest, Changed: true})
+		}
 		switch kind {
 		case "rules":
 			d.Title, d.Code = "Rules", views.JSON(text)

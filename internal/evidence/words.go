@@ -2,11 +2,13 @@ package evidence
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
 )
 
 // formatTime writes a time as packs do.
@@ -113,6 +115,23 @@ func detailWords(f approval.Fact) []string {
 			}
 		}
 		add("Ticket " + strings.Join(parts, "; "))
+	}
+	return list
+}
+
+// changedWords says for the page what of the record is not what the log has, and counts it.
+func (k *packing) changedWords(changes []audit.Item) []string {
+	k.changed += len(changes)
+	var list []string
+	for _, c := range changes {
+		if c.Kind == audit.ItemFact {
+			list = append(list, "what somebody said, fact "+strconv.FormatInt(c.Fact, 10))
+			continue
+		}
+		list = append(list, map[string]string{
+			audit.ItemCall: "whose call of which tool it is", audit.ItemAsked: "what was asked of whom", audit.ItemArguments: "the arguments",
+			audit.ItemEnd: "how, when and why it ended", audit.ItemRan: "what became of the call",
+		}[c.Kind])
 	}
 	return list
 }

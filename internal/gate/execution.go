@@ -153,7 +153,7 @@ func (g *Contributions) Reconcile(ctx context.Context, s Contribution, outcome a
 		if err := c.Reconcile(s.Person.ID, outcome, words); err != nil {
 			return none, err
 		}
-		e.Reasons = []engine.Reason{{Code: "EXECUTION_RECONCILED", Message: "A person found out that the call " + string(outcome) + "."}}
+		e.Reasons = []engine.Reason{reconciled(outcome)}
 		c.AddEvent(e)
 		return c.Approval, nil
 	})
@@ -195,14 +195,35 @@ func (g *Contributions) ReviewBreakGlass(ctx context.Context, s Contribution, ju
 		if err := c.ReviewBreakGlass(s.Person.ID, justified, words); err != nil {
 			return none, err
 		}
-		e.Reasons = []engine.Reason{{Code: "REVIEWED_AFTERWARDS", Message: "Somebody else looked at it: breaking the glass was justified."}}
-		if !justified {
-			e.Reasons[0].Message = "Somebody else looked at it: breaking the glass was not justified."
-		}
+		e.Reasons = ReviewedReasons(justified)
 		c.AddEvent(e)
 		return c.Approval, nil
 	})
 	return g.resultFor(ctx, s, engine.Afterward, result, err)
+}
+
+// reconciled is the reason of the event that a person found out what became of a call.
+func reconciled(outcome approval.Execution) engine.Reason {
+	return engine.Reason{Code: "EXECUTION_RECONCILED", Message: "A person found out that the call " + string(outcome) + "."}
+}
+
+// ReviewedReasons are those of the event that somebody reviewed a broken glass.
+func ReviewedReasons(justified bool) []engine.Reason {
+	was := "not justified"
+	if justified {
+		was = "justified"
+	}
+	return []engine.Reason{{Code: "REVIEWED_AFTERWARDS", Message: "Somebody else looked at it: breaking the glass was " + was + "."}}
+}
+
+// ExecutionTold is what an event of type execution says became of the call; "" for nothing.
+func ExecutionTold(e engine.Event) approval.Execution {
+	for _, x := range []approval.Execution{approval.Succeeded, approval.Failed, approval.Unknown} {
+		if len(e.Reasons) > 0 && (e.Reasons[0].Code == "EXECUTION_"+strings.ToUpper(string(x)) || e.Reasons[0] == reconciled(x)) {
+			return x
+		}
+	}
+	return ""
 }
 
 // write salts what a person writes, and puts its digest into the event.

@@ -58,8 +58,10 @@ type PackChapter struct {
 	Ended time.Time
 	// Notes are what the reader has to know of the record itself.
 	Notes []string
-	Ask   PackRequester
-	Rules PackRules
+	// Changed are what of the record the log does not bear out.
+	Changed []string
+	Ask     PackRequester
+	Rules   PackRules
 	// Requirements are what was asked for, and Could who could have given it.
 	Requirements  []PackRequirement
 	Notifications []PackNotification
@@ -163,7 +165,9 @@ type PackEvent struct {
 // PackDocument is a document by which calls were judged.
 type PackDocument struct {
 	Anchor, Title, Digest, Note string
-	Code                        Code
+	// Changed says that it is not what the digest is of.
+	Changed bool
+	Code    Code
 }
 
 // Document is a text, as people wrote it, as a block of code.
