@@ -14,6 +14,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 )
 
 var operator = access.Initiator{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "operator", Channel: "cli"}}
@@ -182,6 +183,46 @@ func TestKillSwitchReachesAGateThatHasNotHeard(t *testing.T) {
 	}
 	if _, err := h.AskContract(context.Background(), h.agent, gate.ContractQuestion{Method: gate.InterceptResponse, Tool: "x", Payload: parse(t, `{}`)}, "", nil); code(err) != "kill_switch" {
 		t.Errorf("asking a contract: %v", err)
+	}
+}
+
+// meanwhile are rules by which something else happens while a call is judged again.
+type meanwhile struct {
+	gate.CurrentRules
+	do func()
+}
+
+func (m meanwhile) Recheck(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
+	m.do()
+	return m.CurrentRules.Recheck(a, document, now)
+}
+
+// A switch that is activated while an approved call is judged again ends it: settling it does not fail, and the
+// switch is seen whatever isolation the database is set to.
+func TestSwitchIsActivatedWhileSettling(t *testing.T) {
+	ctx := context.Background()
+	db := storetest.New(t)
+	db.Exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = "repeatable read"', current_database()); END $$`)
+	h := harnessOn(t, db, routing(time.Hour, 1))
+	h.rules.Policy = bundle(t, bundleText)
+	h.judgeBy(h.rules)
+	a := *h.check(params("pay", "")).Approval
+	for _, who := range []string{"ada", "ben"} {
+		if err := h.vote(who, a, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settler := *h.settler
+	settler.Rules = meanwhile{h.settler.Rules, sync.OnceFunc(func() {
+		if err := h.Registry.ThrowKillSwitch(ctx, operator, "bot", "it went mad", nil); err != nil {
+			t.Error(err)
+		}
+	})}
+	if s, err := settler.Settle(ctx, a.ID); err != nil || !s.Over {
+		t.Fatalf("settling: %+v, %v", s, err)
+	}
+	if got := h.get(a.ID); got.Token != "" || got.Approval.Status != approval.Denied || got.Approval.Reasons[0].Code != registry.AgentKill {
+		t.Errorf("it ended %s %v", got.Approval.Status, got.Approval.Reasons)
 	}
 }
 

@@ -68,8 +68,8 @@ type Settlement struct {
 }
 
 const (
-	// maxCatchUps is how often rules that change meanwhile are looked at again at
-	// once; then settling fails, and is tried again a little later.
+	// maxCatchUps is how often rules and kill switches that change meanwhile are looked at
+	// again at once; then settling fails, and is tried again a little later.
 	maxCatchUps = 3
 	// retryWithout is how soon an approval that waits for rules, or for a data key, is settled again.
 	retryWithout = 5 * time.Second
@@ -132,13 +132,15 @@ func (s *Settler) settleBy(ctx context.Context, id string, change func(settle fu
 	}
 	err := attempt()
 	for range maxCatchUps {
-		if !errors.Is(err, errBehind) {
-			break
+		if errors.Is(err, errBehind) {
+			// Not within the change: it holds a connection, and there may be no other.
+			if err = s.Rules.CatchUp(ctx); err != nil {
+				break
+			}
+		} else if !errors.Is(err, store.ErrKilled) {
+			break // what was approved as a switch was activated is ended by it, once that is seen
 		}
-		// Not within the change: it holds a connection, and there may be no other.
-		if err = s.Rules.CatchUp(ctx); err == nil {
-			err = attempt()
-		}
+		err = attempt()
 	}
 	if err != nil {
 		return Settlement{}, fmt.Errorf("settle %s: %w", id, err)

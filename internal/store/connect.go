@@ -44,6 +44,9 @@ func (s *Store) connectsLike(pc *pgxpool.Config) {
 		-- A program that was cut off between a statement and its commit holds locks, also
 		-- that of the kill switches, until Postgres notices that nobody is there any more.
 		set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false),
+		-- Whoever grants something sees what was committed before, a kill switch too, however the
+		-- role or the database is set.
+		set_config('default_transaction_isolation', 'read committed', false),
 		-- What is answered has to be durable, however the role or the database is set.
 		CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END`, 2*s.timeout.Milliseconds())
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
