@@ -22,7 +22,7 @@ func TestTheSameCallGoesOn(t *testing.T) {
 		first string // request
 		left  string
 	}{
-		"proposed":            {nil, []step{answer(202, waiting), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, "POST /v1/pre-tool-check", ""},
+		"proposed":            {nil, []step{answer(202, waiting), answer(200, pending), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, "POST /v1/pre-tool-check", ""},
 		"approved meanwhile":  {[]string{waits}, []step{answer(200, wanted), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
 		"still waiting":       {[]string{waits}, []step{answer(200, pending), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, "GET /v1/approvals/apr_1", ""},
 		"denied meanwhile":    {[]string{waits}, []step{status("denied"), streams(strings.Replace(pending, "pending", "denied", 1))}, nil, isRefused("t was not approved: denied"), "GET /v1/approvals/apr_1", ""},
@@ -113,6 +113,27 @@ func TestWhatAnotherProcessRedeems(t *testing.T) {
 	}
 	if by, err := other.Client.Journal.begin("c"); err != nil || by == "" {
 		t.Errorf("the other cannot begin: %v", err)
+	}
+}
+
+// TestSaysThatANamedCallWaits: only while it does. Under a key of its own the answer may be one
+// that was given before people decided.
+func TestSaysThatANamedCallWaits(t *testing.T) {
+	for now, c := range map[string]struct {
+		steps []step
+		want  []Status
+	}{
+		"pending":  {[]step{answer(200, pending), streams(wanted)}, []Status{Pending}},
+		"approved": {[]step{answer(200, wanted), streams(wanted)}, nil},
+		"unread":   {[]step{problemStep(500, "internal"), streams(wanted)}, nil},
+	} {
+		steps := slices.Concat([]step{answer(202, waiting)}, c.steps, []step{answer(200, redeemed), answer(200, `{}`)})
+		_, tool := newTool(t, filepath.Join(t.TempDir(), "journal"), steps...)
+		var told []Status
+		tool.Client.OnWait = func(a Approval) { told = append(told, a.Status) }
+		if _, err := tool.CallAs(ctx, "invoice-1", numbered{1}); err != nil || !slices.Equal(told, c.want) {
+			t.Errorf("%s: told %q, %v", now, told, err)
+		}
 	}
 }
 

@@ -320,8 +320,17 @@ func (l *life) propose(ctx context.Context) (constraints json.RawMessage, opened
 	case d.Approval == nil || d.Approval.ID == "":
 		return nil, nil, l.overBecause("refused", &Refused{Decision: d})
 	}
-	l.approval = d.Approval.ID
-	return nil, d.Approval, l.write(line{Step: stepWaiting, Approval: &l.approval})
+	l.approval, opened = d.Approval.ID, d.Approval
+	if err := l.write(line{Step: stepWaiting, Approval: &l.approval}); err != nil {
+		return nil, nil, err
+	}
+	if (l.named || l.entry.step == stepProposed) && !opened.Status.Final() { // perhaps an answer of before, which is kept with its key
+		now, err := l.c.Get(ctx, l.approval)
+		if opened = &now; err != nil {
+			opened = nil // what keeps it from being read, the wait says
+		}
+	}
+	return nil, opened, nil
 }
 
 // approved waits for people, and redeems the token. nil without an error: the token was not

@@ -199,7 +199,7 @@ func TestToolResumes(t *testing.T) {
 		want  func(error) bool
 		left  string
 	}{
-		"proposed":         {nil, []step{answer(202, waiting), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, ""},
+		"proposed":         {nil, []step{answer(202, waiting), answer(200, pending), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, ""},
 		"waiting":          {[]string{waits}, []step{streams(changed), answer(200, redeemed), ok}, []int{2}, isNil, ""},
 		"redeeming":        {[]string{waits, redeems}, []step{replayed, ok}, []int{5}, isNil, ""},
 		"too old":          {[]string{waits, redeems}, []step{problemStep(401, "token_expired"), streams(wanted), answer(200, redeemed), ok}, []int{1}, isNil, ""},

@@ -304,7 +304,16 @@ class Life:
             raise Refused(call.tool, decision)
         run.approval_id = approval.id
         yield lambda: self._write(run, "waiting", approval=run.approval_id)
+        if (entry or run.named) and not approval.final:  # perhaps an answer of before, which is kept with its key
+            return (yield lambda: self._as_it_stands(approval.id))
         return approval
+
+    def _as_it_stands(self, approval_id: str) -> Optional[Approval]:
+        """An approval that may have been opened earlier; None where the wait finds out how it stands."""
+        try:
+            return self._requests.get(approval_id)
+        except HoldpointError:
+            return None
 
     def _wait(self, run: Run, approval: Optional[Approval]) -> Steps[Approval]:
         if approval is None or not approval.final:

@@ -140,7 +140,7 @@ class Journal(GuardedCalls):
 
     def test_resume_proposed(self):
         self.crash()
-        server = self.server(says(202, WAITING), streams(message(APPROVED)), says(200, REDEEMED), OK)
+        server = self.server(says(202, WAITING), says(200, PENDING), streams(message(APPROVED)), says(200, REDEEMED), OK)
         hp, left = self.resume(server)
         self.assertEqual((left.state, left.arguments), ("proposed", {"amount": 1}))
         self.assertEqual(left.resume(), "paid")

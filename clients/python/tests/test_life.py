@@ -218,6 +218,17 @@ class Life(GuardedCalls):
             self.assertEqual(told.getvalue(), "holdpoint: pay waits for review by 2 × finance, then human: http://h/approvals/apr_1\n")
             self.assertEqual(out.getvalue(), "")
 
+    def test_says_that_a_call_under_a_key_of_its_own_waits_only_while_it_does(self):
+        for steps, want in (
+            ((says(200, PENDING), streams(message(APPROVED))), ["pending"]),
+            ((says(200, APPROVED),), []),
+            ((says(500, {}), streams(message(APPROVED))), []),
+        ):
+            told = []
+            hp = self.client(self.server(says(202, WAITING), *steps, says(200, REDEEMED), OK), on_wait=lambda approval: told.append(approval.status))
+            self.assertEqual(hp.call(self.tool(hp), {"amount": 1}, key="invoice:1"), "paid")
+            self.assertEqual(told, want)
+
     def test_tells_what_a_reviewer_asks(self):
         def asks(text, at):
             return {**PENDING, "question": {"text": text, "at": at}, "links": {"review": "http://h/approvals/apr_1"}}

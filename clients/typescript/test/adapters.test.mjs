@@ -11,7 +11,7 @@ import { ACCEPTED, APPROVED, EDITED, hangsUp, message, PENDING, problem, REDEEME
 const OK = says(200, {});
 const client = (server) => new Client({ url: server.url, key: "hp_test", firstPause: 5, onWait: null });
 const call = { toolCall: { callId: "call_1" } };
-const permits = (approval = APPROVED) => [says(202, WAITING), streams([message(approval)]), says(200, REDEEMED)];
+const permits = (approval = APPROVED) => [says(202, WAITING), says(200, PENDING), streams([message(approval)]), says(200, REDEEMED)];
 const keys = (server) => server.seen.map((request) => request.headers["idempotency-key"]);
 
 /** A tool of the OpenAI Agents SDK, and what it ran with. */
@@ -26,7 +26,7 @@ test("a tool gets what its framework gives it", async (t) => {
   const { execute, ran } = openaiTool(server);
   assert.equal(await execute({ amount: 1 }, "context", call), "paid");
   assert.deepEqual(ran, [[{ amount: 1 }, "context", call]]);
-  assert.equal(JSON.parse(server.seen[3].body).outcome, "succeeded");
+  assert.equal(JSON.parse(server.seen[4].body).outcome, "succeeded");
 });
 
 test("a call has a key of its own", async (t) => {
@@ -113,7 +113,7 @@ test("a tool of the Vercel AI SDK that yields", async (t) => {
   assert.equal(await pay.execute({ amount: 1 }, { toolCallId: "call_1", messages: [] }), "paid");
   const asked = [{ role: "assistant", content: [{ type: "tool-approval-request", approvalId: "a", toolCallId: "call_1" }] }];
   assert.equal(await pay.needsApproval({ amount: 1 }, { toolCallId: "call_1", messages: asked }), true);
-  assert.equal(server.seen.length, 4);
+  assert.equal(server.seen.length, 5);
 });
 
 test("a tool of LangChain that takes a text, and yields", async (t) => {

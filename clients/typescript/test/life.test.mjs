@@ -230,7 +230,7 @@ test("journal of a whole life", async (t) => {
 
 test("resume", async (t) => {
   for (const [name, lines, steps, ran, key] of [
-    ["proposed", [PROPOSED], [says(202, WAITING), followed(APPROVED), says(200, REDEEMED), OK], [1], "c"],
+    ["proposed", [PROPOSED], [says(202, WAITING), says(200, PENDING), followed(APPROVED), says(200, REDEEMED), OK], [1], "c"],
     ["waiting", [PROPOSED, WAITS], [followed(EDITED), says(200, REDEEMED), OK], [2]],
     ["redeeming", [PROPOSED, WAITS, REDEEMS], [says(200, { ...REDEEMED, replayed: true }), OK], [5], "k"],
     ["redeeming, the token too old", [PROPOSED, WAITS, REDEEMS], [problem(401, "token_expired"), followed(APPROVED), says(200, REDEEMED), OK], [1], "k"],
@@ -529,4 +529,16 @@ test("a wrong address or key", async () => {
   const url = `http://127.0.0.1:${away.address().port}`;
   await new Promise((resolve) => away.close(resolve));
   await assert.rejects(new holdpoint.Client({ url: ` ${url}/x/ `, key: "hp_x\n" }).get("apr_1"), { message: `the server at ${url} cannot be reached: ECONNREFUSED` });
+});
+
+test("says that a call under a key of its own waits only while it does", async (t) => {
+  for (const [now, steps, want] of [
+    ["pending", [says(200, PENDING), followed(APPROVED)], ["pending"]],
+    ["approved", [says(200, APPROVED)], []],
+    ["unread", [says(500, {}), followed(APPROVED)], []],
+  ]) {
+    const server = await serve(t, says(202, WAITING), ...steps, says(200, REDEEMED), OK), told = [];
+    assert.equal(await tool(client(server, { onWait: (approval) => told.push(approval.status) })).pay({ amount: 1 }, { key: "invoice:1" }), "paid", now);
+    assert.deepEqual(told, want, now);
+  }
 });
