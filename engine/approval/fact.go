@@ -130,6 +130,8 @@ type Voter struct {
 	// Via is whom the person stands in for, the next one first: the vote is the
 	// last one's, by that one's roles, and takes the voice of everybody in it.
 	Via []Voter
+	// SecondFactor says that whoever acts now has one. It is no part of what is recorded.
+	SecondFactor bool
 }
 
 // speaker is whose roles count.

@@ -348,7 +348,7 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 				f.Details.Proof = &approval.Proof{Method: p.Method, At: c.Now}
 			}
 			f.Signed = f.Details.Signature != nil // verifySigned checks it below
-			f, err := admitted(c, f)
+			f, err := g.admitted(c, f)
 			if err == nil {
 				err = verifySigned(c, event(c), f)
 			}
@@ -392,7 +392,7 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 
 // admitted is the fact as it may be added: for the person themselves, or else for
 // somebody for whom they stand in.
-func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
+func (g *core) admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
 	// A yes that has become void may count again, so there is no second one beside it. It never
 	// counts again where the person was disabled, or lost the role, and has got it back since.
 	if f.Kind == approval.Vote && f.Yes && slices.ContainsFunc(c.Approval.Facts, func(earlier approval.Fact) bool {
@@ -417,16 +417,45 @@ func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
 	if err != nil {
 		return f, err
 	}
+	var lacking error
 	for _, chain := range chains {
 		deputy := f
 		deputy.Via, deputy.Voter.Via = chain.Via, chain.Voter
 		if err := approval.Admit(c.Approval.Plan, c.Approval.Facts, deputy, c.Now); err == nil {
-			return deputy, nil
+			role := g.lacksFactor(deputy.Voter)
+			if role == "" {
+				return deputy, nil
+			}
+			lacking = deputyNeedsFactor(role)
 		} else if errors.Is(err, approval.ErrNotFresh) || errors.Is(err, approval.ErrAlreadyVoted) && !errors.Is(own, approval.ErrNotFresh) {
 			own = err // as their deputy the person could vote with a fresh proof, or has voted
 		}
 	}
+	if lacking != nil {
+		return f, lacking
+	}
 	return f, admission(own)
+}
+
+// lacksFactor names a role of somebody in whose place a person acts that needs a second factor
+// which the person does not have, "" for none: what is asked of those who have a role is asked
+// of those who decide by it.
+func (g *core) lacksFactor(v approval.Voter) string {
+	if v.SecondFactor {
+		return ""
+	}
+	for _, other := range v.Via {
+		for _, role := range g.SecondFactorRoles {
+			if slices.Contains(other.Roles, role) {
+				return role
+			}
+		}
+	}
+	return ""
+}
+
+func deputyNeedsFactor(role string) error {
+	return &access.Refusal{Kind: access.Forbidden, Code: "second_factor_needed", Detail: "The role " + role + " of the person for whom you would decide needs a second factor, and you have none yet. Add a passkey or an authenticator app on the page of your account."}
 }
 
 // voteNotInLog is the refusal of a second yes where the first one was forged: the
@@ -484,7 +513,7 @@ func lastFact(c *store.Change) approval.Fact { return c.Approval.Facts[len(c.App
 
 // voter is a person's standing.
 func voter(p engine.Person) approval.Voter {
-	return approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled}
+	return approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled, SecondFactor: len(p.Factors) > 0 || p.ProviderMFA}
 }
 
 // mayRead reports whether the person may see the approval: those whose role it

@@ -363,6 +363,33 @@ func TestDeputyDecidesWhatTakesAHuman(t *testing.T) {
 	}
 }
 
+// What a role asks of those who have it is asked of their deputies.
+func TestDeputyOfARoleThatNeedsASecondFactor(t *testing.T) {
+	h := newHarness(t, routing(time.Hour, 2))
+	h.config.SecondFactorRoles = []string{"reviewer"}
+	var err error
+	if h.Gate, err = gate.New(h.config); err != nil {
+		t.Fatal(err)
+	}
+	h.delegate("ada", "stranger")
+	a := h.open(deferred)
+	for _, yes := range []bool{true, false} {
+		if got := code(h.vote("stranger", a, yes)); got != "second_factor_needed" {
+			t.Errorf("with a password alone: %q", got)
+		}
+	}
+	p := h.people["stranger"]
+	p.ProviderMFA = true
+	h.people["stranger"] = p
+	if err := h.vote("stranger", a, true); err != nil || h.given(a) != 1 {
+		t.Errorf("with more than one factor at the provider: %v, %d given", err, h.given(a))
+	}
+	// Somebody with the role is asked by the doors, where they sign in.
+	if err := h.vote("ben", a, true); err != nil {
+		t.Errorf("for themselves: %v", err)
+	}
+}
+
 func TestRoleLostByTheDelegator(t *testing.T) {
 	h := newHarness(t, routing(time.Hour, 2))
 	h.delegate("ada", "stranger")

@@ -107,7 +107,7 @@ func (g *Contributions) mayEdit(ctx context.Context, c *store.Change, r EditRequ
 		return &access.Refusal{Kind: access.Invalid, Code: "arguments", Detail: "The arguments have to be a JSON object."}
 	}
 	// Whoever could ask about it could decide it.
-	_, err := admitted(c, approval.Fact{Kind: approval.Claim, Actor: r.actor(), Voter: voter(r.Person)})
+	_, err := g.admitted(c, approval.Fact{Kind: approval.Claim, Actor: r.actor(), Voter: voter(r.Person)})
 	var refused *access.Refusal
 	if err != nil && !(errors.As(err, &refused) && refused.Code == "already_voted") { // who has voted has taken it on already
 		return err

@@ -47,6 +47,9 @@ type Config struct {
 	Settler *Settler
 	// Factors asks people's passkeys to sign; nil where nobody can.
 	Factors *identity.Factors
+	// SecondFactorRoles are roles by which only people with a second factor decide, also in
+	// somebody else's place.
+	SecondFactorRoles []string
 }
 
 // longArguments is the largest size, in bytes, of canonical arguments that people may approve

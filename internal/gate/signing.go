@@ -80,7 +80,7 @@ func (g *Contributions) sign(ctx context.Context, p engine.Person, id string, f 
 		if f.Signed = true; f.Yes {
 			f.Details.Proof = &approval.Proof{Method: identity.Passkey, At: c.Now}
 		}
-		f, err := admitted(c, f)
+		f, err := g.admitted(c, f)
 		if err != nil {
 			return err
 		}
