@@ -148,18 +148,21 @@ func (a Delegations) mayStandIn(ctx context.Context, by engine.Person, d Delegat
 	wrong := func(code, detail string) error {
 		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
 	}
+	nobody := wrong("nobody", "There is no such person.")
 	person, err1 := a.Store.People.Get(ctx, d.PersonID)
 	deputy, err2 := a.Store.People.Get(ctx, d.DeputyID)
 	err := errors.Join(err1, err2)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable):
-		return wrong("nobody", "There is no such person.")
+		return nobody
 	case err != nil:
 		return err
 	case person.Identity == deputy.Identity:
 		return wrong("own_deputy", "Nobody can stand in for themselves, under whichever account.")
 	case person.ID != by.ID && deputy.Identity == by.Identity:
 		return wrong("own_deputy", "An administrator cannot give themselves somebody else's say. Ask another administrator, or the person.")
+	case deputy.Disabled && !access.MayAdminister(by):
+		return nobody // whoever may not see people is not told of an account that is of no use to them
 	case person.Disabled || deputy.Disabled:
 		return wrong("disabled", "That account is disabled: it has no say, and can have nobody else's.")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"holdpoint/engine"
@@ -35,21 +36,35 @@ func (g *Histories) History(ctx context.Context, p engine.Person, search History
 		return HistoryPage{}, err
 	}
 	search.Limit = cmp.Or(search.Limit, historyPage)
-	if search.DecidedBy, err = g.decider(ctx, search); err != nil {
+	if err = g.searched(ctx, p, &search); err != nil {
 		return HistoryPage{}, err
 	}
 	return g.history(ctx, by, search)
 }
 
-// decider is the id of whom a search names as having decided, by id, address or name; "" for
-// nobody.
-func (g *Histories) decider(ctx context.Context, search HistorySearch) (string, error) {
-	if search.DecidedBy == "" {
-		return "", nil
+// searched has the ids of whom a search names as having decided, by id, address or name. Who
+// does not read everything is not told whether there is somebody of that name, or several: they
+// find what they may see of all of them.
+func (g *Histories) searched(ctx context.Context, p engine.Person, search *HistorySearch) error {
+	if search.DecidedBy == "" || search.DecidedBy == p.ID {
+		return nil
 	}
-	p, err := access.FindPerson(ctx, g.Store.People, search.DecidedBy)
-	return p.ID, err
+	found, err := access.FindPerson(ctx, g.Store.People, search.DecidedBy)
+	var refused *access.Refusal
+	if errors.As(err, &refused) && refused.Kind == access.Invalid && !access.ReadsEverything(p) {
+		namesakes, err := g.Store.People.Called(ctx, strings.TrimSpace(search.DecidedBy), namesakesSearched)
+		search.DecidedBy, search.Deciders = "", []string{}
+		for _, n := range namesakes {
+			search.Deciders = append(search.Deciders, n.ID)
+		}
+		return err
+	}
+	search.DecidedBy = found.ID
+	return err
 }
+
+// namesakesSearched is how many people of one name are searched for at once.
+const namesakesSearched = 100
 
 // reader is which approvals the person may see.
 func (g *Histories) reader(ctx context.Context, p engine.Person) (store.Reader, error) {

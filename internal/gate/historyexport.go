@@ -46,7 +46,7 @@ func (g *Histories) ExportHistory(ctx context.Context, by access.Initiator, p en
 	if err != nil {
 		return err
 	}
-	if search.DecidedBy, err = g.decider(ctx, search); err != nil {
+	if err = g.searched(ctx, p, &search); err != nil {
 		return err
 	}
 	search.Limit, search.After, search.Before, search.Counts = exportPage, "", "", false

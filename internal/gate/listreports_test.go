@@ -125,6 +125,10 @@ func TestListsOfOnePerson(t *testing.T) {
 		if found, err := h.Histories.History(ctx, aude, search); code(err) != c.code || len(found.Rows) != c.rows {
 			t.Errorf("the history of %.40q: %d rows, %v", c.who, len(found.Rows), err)
 		}
+		// Who does not see everybody finds what they may, and is not told who there is.
+		if found, err := h.Histories.History(ctx, ben, search); code(err) != "" && code(err) != "bad_query" || len(found.Rows) != c.rows {
+			t.Errorf("ben's history of %.40q: %d rows, %v", c.who, len(found.Rows), err)
+		}
 		if err := h.Histories.ExportHistory(ctx, by, aude, search, &bytes.Buffer{}, func() error { return nil }); code(err) != c.code {
 			t.Errorf("the history's file of %.40q: %v", c.who, err)
 		}

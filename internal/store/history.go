@@ -21,6 +21,8 @@ type HistorySearch struct {
 	Status                     approval.Status
 	// DecidedBy is the id of a person who has voted on it, or approved it in an emergency.
 	DecidedBy string
+	// Deciders are the ids of people of whom one has; nil for anybody.
+	Deciders []string
 	// PartOf is the id of a person who has contributed to it: a vote, a comment, a question
 	// or an answer to one, a claim, an edit.
 	PartOf string
@@ -153,6 +155,9 @@ func (q *inboxQuery) ended(s HistorySearch) string {
 	}
 	if s.DecidedBy != "" {
 		all = append(all, `id IN (SELECT f.approval_id FROM facts f WHERE f.kind IN ('vote', 'break_glass') AND f.actor_kind = 'human' AND f.actor_id = `+q.param(s.DecidedBy)+`)`)
+	}
+	if s.Deciders != nil {
+		all = append(all, `id IN (SELECT f.approval_id FROM facts f WHERE f.kind IN ('vote', 'break_glass') AND f.actor_kind = 'human' AND f.actor_id = ANY (`+q.param(s.Deciders)+`))`)
 	}
 	if s.PartOf != "" {
 		all = append(all, "id IN (SELECT f.approval_id FROM facts f WHERE f.actor_kind = 'human' AND f.actor_id = "+q.param(s.PartOf)+")")
