@@ -172,3 +172,22 @@ func TestClientsExamples(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsByCurlEnd: where nothing waits, the three requests say what was answered, ask for
+// no approval without a name, and pay nothing.
+func TestRequestsByCurlEnd(t *testing.T) {
+	needs(t, "curl")
+	needs(t, "jq")
+	d := onCalled(t)
+	for what, c := range map[string]struct{ url, key, want string }{
+		"a wrong key": {d.URL, "hp_nobody", `"code":"unauthenticated"`}, "no server": {"http://127.0.0.1:1", d.AgentKey, "curl: (7)"},
+	} {
+		cmd := exec.Command("sh", "../clients/shell/examples/requests.sh")
+		cmd.Env = environment("HOLDPOINT_URL="+c.url, "HOLDPOINT_API_KEY="+c.key)
+		var out, errs strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); err == nil || out.String() != "" || !strings.Contains(errs.String(), c.want) || strings.Contains(errs.String(), "null") || strings.Count(errs.String(), "curl:") != 1 {
+			t.Errorf("%s: %v\n%s%s", what, err, &out, &errs)
+		}
+	}
+}
