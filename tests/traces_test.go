@@ -107,7 +107,9 @@ func TestTraces(t *testing.T) {
 	if v := agent.wait(a.ID); v.Status != "approved" || agent.redeem(v.Token, "traced_call", args).Status != http.StatusOK {
 		t.Fatalf("the call was not approved and redeemed: %+v", v)
 	}
-	got.await(t, asks, "POST "+checkPath, "commit", "SignalWithStartWorkflow:Approval", "RunWorkflow:Approval", "RunActivity:Settle")
+	// The workflow's own span comes when it has ended, and nobody is promised when that is:
+	// a worker settles what is decided by itself. Its activity has the trace from it.
+	got.await(t, asks, "POST "+checkPath, "commit", "SignalWithStartWorkflow:Approval", "RunActivity:Settle")
 	got.await(t, votes, "POST /v1/approvals/{id}/votes", "SignalWithStartWorkflow:Approval")
 
 	unsampled := strings.Repeat("d4", 16)
