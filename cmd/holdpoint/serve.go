@@ -172,7 +172,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, KeyDelay: time.Duration(cfg.SigningKeyDelay), Issuer: cfg.Issuer,
 		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log, Tickets: tracked(cfg), Factors: factors,
 		SecondFactorRoles: cfg.SecondFactorRoles,
-		Settler: &gate.Settler{Store: s, Sealer: cfg.Sealer, Rules: keeper, Documents: keeper, Validity: time.Duration(cfg.TokenValidity), Logger: log},
+		Settler:           &gate.Settler{Store: s, Sealer: cfg.Sealer, Rules: keeper, Documents: keeper, Validity: time.Duration(cfg.TokenValidity), Logger: log},
 	})
 	if err != nil {
 		return err
