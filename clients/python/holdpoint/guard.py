@@ -305,7 +305,8 @@ class Life:
         run.approval_id = approval.id
         yield lambda: self._write(run, "waiting", approval=run.approval_id)
         if (entry or run.named) and not approval.final:  # perhaps an answer of before, which is kept with its key
-            return (yield lambda: self._as_it_stands(approval.id))
+            now: Optional[Approval] = yield lambda: self._as_it_stands(run.approval_id)
+            return now
         return approval
 
     def _as_it_stands(self, approval_id: str) -> Optional[Approval]:
