@@ -121,13 +121,6 @@ func (r Push) Test(ctx context.Context, by access.Initiator, id string) error {
 	if err != nil {
 		return r.done(err)
 	}
-	sent, err := r.Store.Push.Tests(ctx, by.Actor.ID)
-	if err != nil {
-		return err
-	}
-	if sent >= maxTests {
-		return &access.Refusal{Kind: access.RateLimited, Code: "too_many_attempts", Detail: fmt.Sprintf("%d tests were sent to your browsers within a minute. Wait a moment before the next one.", maxTests), RetryAfter: time.Minute}
-	}
 	endpoint, there, err := r.Store.Push.There(ctx)
 	if err != nil {
 		return err
@@ -143,7 +136,11 @@ func (r Push) Test(ctx context.Context, by access.Initiator, id string) error {
 	if err != nil {
 		return err
 	}
-	return r.Store.Notifications.Queue(ctx, n, pushEvent(by, "PUSH_TESTED", "A test was sent to a browser.", id, false))
+	err = r.Store.Push.Test(ctx, by.Actor.ID, n, maxTests, pushEvent(by, "PUSH_TESTED", "A test was sent to a browser.", id, false))
+	if errors.Is(err, store.ErrTooMany) {
+		return &access.Refusal{Kind: access.RateLimited, Code: "too_many_attempts", Detail: fmt.Sprintf("%d tests were sent to your browsers within a minute. Wait a moment before the next one.", maxTests), RetryAfter: time.Minute}
+	}
+	return err
 }
 
 var noPush = &access.Refusal{Kind: access.Conflict, Code: "push_unavailable", Detail: "Nobody is notified by web push here: an administrator has to switch it on first."}

@@ -254,6 +254,14 @@ func TestBrowsersBelongToTheirPerson(t *testing.T) {
 			break
 		}
 	}
+	// Nor by taking the browser away and adding another one.
+	if err := h.Push.Remove(ctx, h.as("ada"), id); err != nil {
+		t.Error(err)
+	}
+	_, id = h.subscribe("ada", false)
+	if refused := (*access.Refusal)(nil); !errors.As(h.Push.Test(ctx, h.as("ada"), id), &refused) || refused.Kind != access.RateLimited {
+		t.Errorf("a test of a new browser: %v", refused)
+	}
 	// Each browser is sent everything: of too many the first one goes.
 	added := []string{id}
 	for range store.MaxPushSubscriptions {
@@ -275,7 +283,7 @@ func TestBrowsersBelongToTheirPerson(t *testing.T) {
 	if key, err := h.Push.PublicKey(ctx); err != nil || key != "" {
 		t.Errorf("switched off: key %q, %v", key, err)
 	}
-	if got := []int{h.recorded("PUSH_ADDED"), h.recorded("PUSH_DETAILS"), h.recorded("PUSH_TESTED")}; !slices.Equal(got, []int{store.MaxPushSubscriptions + 2, 1, 10}) || tests != 10 {
+	if got := []int{h.recorded("PUSH_ADDED"), h.recorded("PUSH_DETAILS"), h.recorded("PUSH_TESTED")}; !slices.Equal(got, []int{store.MaxPushSubscriptions + 3, 1, 10}) || tests != 10 {
 		t.Errorf("recorded %v", got)
 	}
 }

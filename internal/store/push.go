@@ -185,13 +185,27 @@ func (s Push) MarkUsed(ctx context.Context, id string) error {
 	return err
 }
 
-// Tests is how many tests were sent to a person's browsers within the last minute.
-func (s Push) Tests(ctx context.Context, personID string) (n int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM push_subscriptions s JOIN notifications n ON lower(n.recipient) = s.id
-		WHERE s.person_id = $1 AND n.tell = $2 AND n.created_at > (SELECT clock_timestamp()) - interval '1 minute'`, personID, string(engine.NotifyTest)).Scan(&n)
-	return n, translate(err)
+// Test queues a test for one of a person's browsers. ErrTooMany: so many were sent to theirs within
+// the last minute, also to those that they have taken away since.
+func (s Push) Test(ctx context.Context, personID string, n Notification, most int, e engine.Event) error {
+	_, err := administerWith(ctx, s.db, nil, func(ctx context.Context, tx pgx.Tx) (none Done, _ engine.Event, err error) {
+		// Of two at once the second is to count the first.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('push ' || $1, 0))`, personID); err != nil {
+			return none, e, translate(err)
+		}
+		var sent int
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM events WHERE type = 'admin' AND event_code(body) = $2
+			AND appended_at > (SELECT clock_timestamp()) - interval '1 minute' AND event_actor(body) = $1`, personID, e.Reasons[0].Code).Scan(&sent); err != nil {
+			return none, e, translate(err)
+		}
+		if sent >= most {
+			return none, e, ErrTooMany
+		}
+		rows := &pgx.Batch{}
+		queueNotification(rows, n)
+		return none, e, translate(tx.SendBatch(ctx, rows).Close())
+	})
+	return err
 }
 
 // There reports whether an endpoint for web push is switched on, and its id.
