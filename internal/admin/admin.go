@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdpoint/internal/access"
+	"holdpoint/internal/fair"
 	"holdpoint/internal/notify/webpush"
 	"holdpoint/internal/sso"
 	"holdpoint/internal/store"
@@ -73,7 +74,10 @@ type (
 	// Registry registers agents and tools, sets limits, and activates kill switches.
 	Registry struct{ Config }
 	// Delegations say who decides in whose place.
-	Delegations struct{ Config }
+	Delegations struct {
+		Config
+		naming *fair.Limit // of each person one at a time names a deputy
+	}
 	// OnCall keeps the on-call schedules.
 	OnCall struct{ Config }
 	// Endpoints are where notifications go.
@@ -93,5 +97,5 @@ type (
 
 // New returns administration over a store.
 func New(c Config) *Admin {
-	return &Admin{People: People{c}, Directory: Directory{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Slack: Slack{c}, Retention: Retention{c}, Changes: Changes{c}, AccessReviews: AccessReviews{c}}
+	return &Admin{People: People{c}, Directory: Directory{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c, fair.NewLimit(1)}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Slack: Slack{c}, Retention: Retention{c}, Changes: Changes{c}, AccessReviews: AccessReviews{c}}
 }

@@ -23,6 +23,10 @@ const (
 	AwayAhead = 366 * 24 * time.Hour
 	// maxDelegations bounds how many are listed.
 	maxDelegations = 500
+	// mostUnknown is how many deputies whom there is not somebody names within unknownWithin: who may
+	// not see people must not find out who has an account by trying addresses.
+	mostUnknown   = 10
+	unknownWithin = time.Hour
 )
 
 // Delegation says that a deputy decides in a person's place for a time.
@@ -77,6 +81,20 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	if d.From.Before(now) {
 		d.From = now
 	}
+	by := access.PersonInitiator(r.By, r.Channel, r.RequestID)
+	if !access.MayAdminister(r.By) {
+		// One after the other, so that none is looked up before the one before is on record.
+		leave, err := a.naming.Wait(ctx, r.By.ID)
+		if err != nil {
+			return d, err
+		}
+		defer leave()
+		if named, err := a.Store.Events.CountBy(ctx, r.By.ID, noDeputy.Code, unknownWithin); err != nil {
+			return d, err
+		} else if named >= mostUnknown {
+			return d, tooManyUnknown
+		}
+	}
 	if strings.Contains(d.DeputyID, "@") {
 		deputy, _, err := a.Store.People.ByEmail(ctx, strings.ToLower(strings.TrimSpace(d.DeputyID)))
 		if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrUnstorable) {
@@ -84,7 +102,6 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 		}
 		d.DeputyID = cmp.Or(deputy.ID, d.DeputyID)
 	}
-	by := access.PersonInitiator(r.By, r.Channel, r.RequestID)
 	if d.PersonID != r.By.ID && !access.MayAdminister(r.By) {
 		return d, access.Refuse(ctx, a.Store, &access.Refusal{Kind: access.Forbidden, Code: "not_yours", Detail: "Only an administrator can say who decides in somebody else's place."}, by.Event("", "", "", ""))
 	}
@@ -96,7 +113,9 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	if err := checkDelegation(d, now); err != nil {
 		return d, err
 	}
-	if err := a.mayStandIn(ctx, r.By, d); err != nil {
+	if err := a.mayStandIn(ctx, r.By, d); errors.Is(err, noDeputy) {
+		return d, access.Refuse(ctx, a.Store, noDeputy, by.Event("", "", "", ""))
+	} else if err != nil {
 		return d, err
 	}
 	e, err := delegated(by, "DELEGATION_MADE", "A person stands in for another one.", d)
@@ -118,6 +137,14 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 // ownSay is the refusal of a delegation that an administrator makes for somebody else: it would
 // give the deputy a role.
 var ownSay = &access.Refusal{Kind: access.Forbidden, Code: ApprovalRequired, Detail: "Giving a role takes an approval here, so only people themselves say who decides in their place."}
+
+// noDeputy is the refusal of a deputy whom there is not.
+var noDeputy = &access.Refusal{Kind: access.Invalid, Code: "nobody", Detail: "There is no such person."}
+
+var tooManyUnknown = &access.Refusal{
+	Kind: access.RateLimited, Code: "too_many_attempts", RetryAfter: unknownWithin,
+	Detail: fmt.Sprintf("You have named %d deputies within an hour whom there is not. Wait an hour, or ask an administrator to say who decides in your place.", mostUnknown),
+}
 
 // checkDelegation refuses times and reasons that no delegation can have.
 func checkDelegation(d Delegation, now time.Time) error {
@@ -148,13 +175,12 @@ func (a Delegations) mayStandIn(ctx context.Context, by engine.Person, d Delegat
 	wrong := func(code, detail string) error {
 		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
 	}
-	nobody := wrong("nobody", "There is no such person.")
 	person, err1 := a.Store.People.Get(ctx, d.PersonID)
 	deputy, err2 := a.Store.People.Get(ctx, d.DeputyID)
 	err := errors.Join(err1, err2)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable):
-		return nobody
+		return noDeputy
 	case err != nil:
 		return err
 	case person.Identity == deputy.Identity:
@@ -162,7 +188,7 @@ func (a Delegations) mayStandIn(ctx context.Context, by engine.Person, d Delegat
 	case person.ID != by.ID && deputy.Identity == by.Identity:
 		return wrong("own_deputy", "An administrator cannot give themselves somebody else's say. Ask another administrator, or the person.")
 	case deputy.Disabled && !access.MayAdminister(by):
-		return nobody // whoever may not see people is not told of an account that is of no use to them
+		return noDeputy // whoever may not see people is not told of an account that is of no use to them
 	case person.Disabled || deputy.Disabled:
 		return wrong("disabled", "That account is disabled: it has no say, and can have nobody else's.")
 	}

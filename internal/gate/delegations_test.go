@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -552,6 +553,22 @@ func TestWhoMayDelegateToWhom(t *testing.T) {
 	byAddress.DeputyID = "nobody@example.com"
 	if _, err := h.Delegations.Create(ctx, byAddress); code(err) != "nobody" {
 		t.Errorf("nobody's address: %v", err)
+	}
+	// Whoever tries one address after the other is not told for long which of them there is, and is on record.
+	guessed, answers := byAddress, map[string]int{}
+	guessed.By = h.people["ben"]
+	for range 20 {
+		_, err := h.Delegations.Create(ctx, guessed)
+		answers[code(err)]++
+	}
+	guessed.DeputyID = h.people["cleo"].Email
+	_, err = h.Delegations.Create(ctx, guessed)
+	answers["there is one: "+code(err)]++
+	if want := map[string]int{"nobody": 10, "too_many_attempts": 10, "there is one: too_many_attempts": 1}; !maps.Equal(answers, want) {
+		t.Errorf("guessing is answered %v, want %v", answers, want)
+	}
+	if n, err := h.Store.Events.CountBy(ctx, id("ben"), "nobody", time.Hour); err != nil || n != 10 {
+		t.Errorf("%d guesses are on record, %v", n, err)
 	}
 	if err := h.Delegations.Revoke(ctx, h.people["emil"], d.ID, "console", ""); err != nil {
 		t.Errorf("an administrator revokes it: %v", err)

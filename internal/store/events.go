@@ -307,3 +307,16 @@ func readEvents(rows pgx.Rows, err error) ([]engine.Event, error) {
 	})
 	return events, translate(err)
 }
+
+// CountBy counts what somebody did, or was refused, of administration, as the events' code says, within a time until now.
+func (s Events) CountBy(ctx context.Context, actorID, code string, within time.Duration) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return countBy(ctx, s.pool, actorID, code, within)
+}
+
+func countBy(ctx context.Context, q querier, actorID, code string, within time.Duration) (n int, err error) {
+	err = q.QueryRow(ctx, `SELECT count(*) FROM events WHERE type = 'admin' AND event_code(body) = $2
+		AND appended_at > (SELECT clock_timestamp()) - make_interval(secs => $3) AND event_actor(body) = $1`, actorID, code, within.Seconds()).Scan(&n)
+	return n, translate(err)
+}

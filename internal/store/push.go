@@ -193,10 +193,9 @@ func (s Push) Test(ctx context.Context, personID string, n Notification, most in
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('push ' || $1, 0))`, personID); err != nil {
 			return none, e, translate(err)
 		}
-		var sent int
-		if err := tx.QueryRow(ctx, `SELECT count(*) FROM events WHERE type = 'admin' AND event_code(body) = $2
-			AND appended_at > (SELECT clock_timestamp()) - interval '1 minute' AND event_actor(body) = $1`, personID, e.Reasons[0].Code).Scan(&sent); err != nil {
-			return none, e, translate(err)
+		sent, err := countBy(ctx, tx, personID, e.Reasons[0].Code, time.Minute)
+		if err != nil {
+			return none, e, err
 		}
 		if sent >= most {
 			return none, e, ErrTooMany
