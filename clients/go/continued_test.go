@@ -137,6 +137,40 @@ func TestSaysThatANamedCallWaits(t *testing.T) {
 	}
 }
 
+// TestSaysWhatWasLeftWaiting: once, while it waits, whether it is made again or resumed.
+func TestSaysWhatWasLeftWaiting(t *testing.T) {
+	for now, c := range map[string]struct {
+		stream step
+		want   []Status
+	}{
+		"pending":  {streams(pending, pending, wanted), []Status{Pending}},
+		"approved": {streams(wanted), nil},
+	} {
+		for _, resumed := range []bool{false, true} {
+			_, tool := newTool(t, filepath.Join(t.TempDir(), "journal"), answer(202, waiting), answer(200, pending), problemStep(403, "no_more"),
+				c.stream, answer(200, redeemed), answer(200, `{}`))
+			var told []Status
+			tool.Client.OnWait = func(a Approval) { told = append(told, a.Status) }
+			if _, err := tool.CallAs(ctx, "c", numbered{1}); err == nil || !slices.Equal(told, []Status{Pending}) {
+				t.Fatalf("first: told %q, %v", told, err)
+			}
+			told = nil
+			var err error
+			if resumed {
+				var left []*Unfinished
+				if left, err = tool.Client.Unfinished(); err == nil {
+					_, err = tool.Resume(ctx, left[0])
+				}
+			} else {
+				_, err = tool.CallAs(ctx, "c", numbered{1})
+			}
+			if err != nil || !slices.Equal(told, c.want) {
+				t.Errorf("%s, resumed %v: told %q, %v", now, resumed, told, err)
+			}
+		}
+	}
+}
+
 func TestSaysWhatWaits(t *testing.T) {
 	_, tool := newTool(t, filepath.Join(t.TempDir(), "journal"), answer(202, waiting), streams(wanted), answer(200, redeemed), answer(200, `{}`))
 	var told []string

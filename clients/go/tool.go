@@ -337,10 +337,14 @@ func (l *life) propose(ctx context.Context) (constraints json.RawMessage, opened
 // spent and is not good any more, so that it takes a fresh one. known is how the approval
 // stood a moment ago, if that is known.
 func (l *life) approved(ctx context.Context, known *Approval, proposed json.RawMessage) (*Redemption, error) {
-	if known != nil && known.Status == Pending {
+	saw := l.c.questions()
+	switch {
+	case known == nil:
+		saw = l.c.firstTellsWait(saw)
+	case known.Status == Pending:
 		l.c.tellWait(*known)
 	}
-	a, err := l.c.wait(ctx, l.approval, l.c.questions())
+	a, err := l.c.wait(ctx, l.approval, saw)
 	if err != nil {
 		if ctx.Err() == nil {
 			return nil, err

@@ -16,6 +16,19 @@ func (c *Client) tellWait(a Approval) {
 	_, _ = fmt.Fprintln(os.Stderr, waitsFor(a)) // nobody may look
 }
 
+// firstTellsWait is then, told of each state of one wait; of the first it tells that the call
+// waits: an earlier start left it waiting, or how it stands could not be read before.
+func (c *Client) firstTellsWait(then func(Approval)) func(Approval) {
+	told := false
+	return func(a Approval) {
+		if !told {
+			told = true
+			c.tellWait(a)
+		}
+		then(a)
+	}
+}
+
 // waitsFor is one line for a person: which call waits, for whom, and where they decide.
 func waitsFor(a Approval) string {
 	var needs []string

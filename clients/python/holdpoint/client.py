@@ -206,10 +206,17 @@ class AsyncClient:
     async def list(self, *, status: str = "", tool_name: str = "", session: str = "") -> List[Approval]:
         return await in_thread(lambda: [*self.client.list(status=status, tool_name=tool_name, session=session)])
 
-    async def wait(self, approval_id: str, *, timeout: Optional[float] = None, on_question: Optional[Callable[[Approval], None]] = None) -> Approval:
-        """When the task is cancelled, the approval goes on waiting. on_question is called in a thread."""
+    async def wait(
+        self,
+        approval_id: str,
+        *,
+        timeout: Optional[float] = None,
+        on_question: Optional[Callable[[Approval], None]] = None,
+        on_wait: Optional[Callable[[Approval], None]] = None,
+    ) -> Approval:
+        """When the task is cancelled, the approval goes on waiting. on_question and on_wait are called in a thread."""
         stop = Stop()
-        return await in_thread(lambda: self.client.wait(approval_id, timeout=timeout, stop=stop, on_question=on_question), stop)
+        return await in_thread(lambda: self.client.wait(approval_id, timeout=timeout, stop=stop, on_question=on_question, on_wait=on_wait), stop)
 
     async def cancel(self, approval_id: str) -> Approval:
         return await in_thread(lambda: self.client.cancel(approval_id))

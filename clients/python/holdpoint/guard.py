@@ -318,11 +318,14 @@ class Life:
 
     def _wait(self, run: Run, approval: Optional[Approval]) -> Steps[Approval]:
         if approval is None or not approval.final:
-            if approval and self._on_wait:
-                on_wait, waits = self._on_wait, approval
-                yield lambda: on_wait(waits)
+            on_wait = self._on_wait
+            if approval and on_wait:
+                tell, waits, on_wait = on_wait, approval, None
+                yield lambda: tell(waits)
             try:
-                approval = yield lambda: self._requests.wait(run.approval_id, timeout=run.tool.timeout, stop=run.stop, on_question=self._on_question)
+                approval = yield lambda: self._requests.wait(
+                    run.approval_id, timeout=run.tool.timeout, stop=run.stop, on_question=self._on_question, on_wait=on_wait
+                )
             except BaseException as error:
                 if isinstance(error, Stopped) or not isinstance(error, (HoldpointError, GeneratorExit)):
                     if (yield from self._abandon(run)) and isinstance(error, Stopped):

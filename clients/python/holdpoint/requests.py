@@ -63,6 +63,7 @@ class Requests:
         timeout: Optional[float] = None,
         stop: Optional[Stop] = None,
         on_question: Optional[Callable[[Approval], None]] = None,
+        on_wait: Optional[Callable[[Approval], None]] = None,
     ) -> Approval:
         """Wait until the approval is over, through outages and restarts of the server.
 
@@ -72,20 +73,21 @@ class Requests:
         Problem when the server says that waiting is of no use.
 
         on_question is told once of each question that a reviewer asks meanwhile: Approval.question,
-        which inform answers. The wait goes on when it returns; what it raises ends the wait.
+        which inform answers. on_wait is told once, if people still have to decide, how it stands.
+        The wait goes on when they return; what they raise ends it.
         """
         try:
-            return self._wait(approval_id, Patience(None if timeout is None else time.monotonic() + timeout, stop, approval_id), stop, _Questions(on_question))
+            return self._wait(approval_id, Patience(None if timeout is None else time.monotonic() + timeout, stop, approval_id), stop, _Listeners(on_question, on_wait))
         except _OwnError as raised:
             own = raised.error
         raise own
 
-    def _wait(self, approval_id: str, patience: Patience, stop: Optional[Stop], questions: "_Questions") -> Approval:
+    def _wait(self, approval_id: str, patience: Patience, stop: Optional[Stop], told: "_Listeners") -> Approval:
         streams, seen = 2, ""
         while True:
             try:
                 if streams:
-                    approval, fruitful = self._follow(approval_id, patience, stop, questions)
+                    approval, fruitful = self._follow(approval_id, patience, stop, told)
                     if approval:
                         return approval
                     if fruitful:
@@ -98,7 +100,7 @@ class Requests:
                 if approval and approval.final:
                     return approval
                 if approval:
-                    questions.see(approval)
+                    told.see(approval)
                 if not tag or tag == seen:
                     # It was not held long: the next one comes no sooner than the server asks for.
                     patience.sleep(after - (time.monotonic() - asked))
@@ -111,7 +113,7 @@ class Requests:
                     raise
                 patience.pause(problem.retry_after)
 
-    def _follow(self, approval_id: str, patience: Patience, stop: Optional[Stop], questions: "_Questions") -> "tuple[Optional[Approval], bool]":
+    def _follow(self, approval_id: str, patience: Patience, stop: Optional[Stop], told: "_Listeners") -> "tuple[Optional[Approval], bool]":
         """Read the stream: the approval once it is final, and whether anything was said at all."""
 
         def silence() -> float:
@@ -133,7 +135,7 @@ class Requests:
                     fruitful = True
                     if approval.final:
                         return approval, True
-                    questions.see(approval)
+                    told.see(approval)
         except (ValueError, RecursionError, HoldpointError) as error:
             if isinstance(error, (Problem, Stopped)):
                 raise
@@ -216,21 +218,25 @@ class Requests:
         raise AssertionError("unreachable")
 
 
-class _Questions:
-    """Tells of each question of a reviewer once."""
+class _Listeners:
+    """Tells that it waits, and of each question of a reviewer, once."""
 
-    def __init__(self, tell: Optional[Callable[[Approval], None]]) -> None:
-        self._tell = tell
-        self._told: Any = None
+    def __init__(self, on_question: Optional[Callable[[Approval], None]], on_wait: Optional[Callable[[Approval], None]]) -> None:
+        self._on_question, self._on_wait = on_question, on_wait
+        self._asked: Any = None
 
     def see(self, approval: Approval) -> None:
-        asked = approval.raw.get("question")
-        if self._tell and approval.question and asked != self._told:
-            self._told = asked
-            try:
-                self._tell(approval)
-            except BaseException as error:
-                raise _OwnError(error) from None
+        """Tell of an approval that is not over."""
+        try:
+            if self._on_wait:
+                tell, self._on_wait = self._on_wait, None
+                tell(approval)
+            asked = approval.raw.get("question")
+            if self._on_question and approval.question and asked != self._asked:
+                self._asked = asked
+                self._on_question(approval)
+        except BaseException as error:
+            raise _OwnError(error) from None
 
 
 class _OwnError(Exception):

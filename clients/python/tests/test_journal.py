@@ -28,6 +28,23 @@ class Journal(GuardedCalls):
         server, _, pay = self.again(says(200, PENDING), streams(message(APPROVED)), says(200, REDEEMED), OK, on_wait=told.append)
         self.assertEqual((pay(1), self.ran, [a.id for a in told]), ("paid", [1], ["apr_1"]))
 
+    def test_what_an_earlier_start_left_waiting_says_so_once_while_it_does(self):
+        for states, want in (([PENDING, PENDING, APPROVED], ["pending"]), ([APPROVED], [])):
+            for resumed in (False, True):
+                told = []
+                server = self.server(says(202, WAITING), says(200, PENDING), problem(403, "no_more"), streams(*map(message, states)), says(200, REDEEMED), OK)
+                hp = self.client(server, journal=self.journal, on_wait=told.append)
+                pay = self.tool(hp)
+                with self.assertRaises(holdpoint.Problem):
+                    hp.call(pay, {"amount": 1}, key="c")
+                told.clear()
+                if resumed:
+                    hp.unfinished()[0].resume()
+                else:
+                    hp.call(pay, {"amount": 1}, key="c")
+                self.assertEqual([a.status for a in told], want)
+                os.remove(self.journal)
+
     def test_another_call_is_another(self):
         self.crash(self.WAITS)
         server, hp, pay = self.again(says(200, ACCEPTED))

@@ -267,10 +267,11 @@ export class Client extends Requests {
     }
     async #waitFor(run, approval) {
         if (!approval?.final) {
+            const onWait = approval ? undefined : (waits) => this.tellWait(waits);
             if (approval)
                 this.tellWait(approval);
             try {
-                approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs, onQuestion: (asked) => this.tellQuestion(asked) });
+                approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs, onQuestion: (asked) => this.tellQuestion(asked), onWait });
             }
             catch (error) {
                 if (error instanceof Stopped && run.made.options.cancelWhenStopped && (await this.#abandon(run)))

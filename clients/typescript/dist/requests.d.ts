@@ -18,6 +18,8 @@ export interface WaitOptions {
      * when it returns, or what it returns resolves; an error of it ends the wait.
      */
     onQuestion?: ((approval: Approval) => void | Promise<void>) | undefined;
+    /** Is told once, if people still have to decide, how the approval stands. */
+    onWait?: ((approval: Approval) => void) | undefined;
 }
 /** The requests of one agent. */
 export declare class Requests {

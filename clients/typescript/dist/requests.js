@@ -69,7 +69,7 @@ export class Requests {
         options.signal?.addEventListener("abort", abort, { once: true });
         const timer = options.timeoutMs === undefined ? undefined : setTimeout(() => end.abort(new Error("the time is over")), options.timeoutMs);
         try {
-            return await this.#wait(approvalId, end.signal, new Questions(options.onQuestion));
+            return await this.#wait(approvalId, end.signal, new Listeners(options));
         }
         catch (error) {
             if (error instanceof OwnError)
@@ -81,13 +81,13 @@ export class Requests {
             options.signal?.removeEventListener("abort", abort);
         }
     }
-    async #wait(approvalId, signal, questions) {
+    async #wait(approvalId, signal, told) {
         let streams = 2, seen = "", pause = this.#firstPause;
         for (;;) {
             let asked = 0;
             try {
                 if (streams > 0) {
-                    const { approval, fruitful } = await this.#follow(approvalId, signal, questions);
+                    const { approval, fruitful } = await this.#follow(approvalId, signal, told);
                     if (approval)
                         return approval;
                     streams = fruitful ? 2 : streams - 1;
@@ -100,7 +100,7 @@ export class Requests {
                     if (approval?.final)
                         return approval;
                     if (approval)
-                        await questions.see(approval);
+                        await told.see(approval);
                     // It was not held long: the next one comes no sooner than the server asks for.
                     if (!tag || tag === seen)
                         await sleep(after * 1000 - (Date.now() - began), signal);
@@ -120,7 +120,7 @@ export class Requests {
         }
     }
     /** Reads the stream: the approval once it is final, and whether anything was said at all. */
-    async #follow(approvalId, signal, questions) {
+    async #follow(approvalId, signal, told) {
         const silence = new Silence(signal, SILENCE);
         let fruitful = false;
         try {
@@ -144,7 +144,7 @@ export class Requests {
                 fruitful = true;
                 if (approval.final)
                     return { approval, fruitful };
-                await questions.see(approval);
+                await told.see(approval);
             }
         }
         catch (error) {
@@ -259,20 +259,26 @@ export class Requests {
         }
     }
 }
-/** Tells of each question of a reviewer once. */
-class Questions {
-    #tell;
-    #told = "";
-    constructor(tell) {
-        this.#tell = tell;
+/** Tells that it waits, and of each question of a reviewer, once. */
+class Listeners {
+    #onQuestion;
+    #onWait;
+    #asked = "";
+    constructor(options) {
+        this.#onQuestion = options.onQuestion;
+        this.#onWait = options.onWait;
     }
+    /** Tells of an approval that is not over. */
     async see(approval) {
-        const asked = JSON.stringify(approval.raw["question"]);
-        if (!this.#tell || !approval.question || asked === this.#told)
-            return;
-        this.#told = asked;
         try {
-            await this.#tell(approval);
+            const tell = this.#onWait;
+            this.#onWait = undefined;
+            tell?.(approval);
+            const asked = JSON.stringify(approval.raw["question"]);
+            if (!this.#onQuestion || !approval.question || asked === this.#asked)
+                return;
+            this.#asked = asked;
+            await this.#onQuestion(approval);
         }
         catch (error) {
             throw new OwnError(error);

@@ -317,9 +317,10 @@ export class Client extends Requests {
 
   async #waitFor(run: Run, approval: Approval | undefined): Promise<Approval> {
     if (!approval?.final) {
+      const onWait = approval ? undefined : (waits: Approval) => this.tellWait(waits);
       if (approval) this.tellWait(approval);
       try {
-        approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs, onQuestion: (asked) => this.tellQuestion(asked) });
+        approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs, onQuestion: (asked) => this.tellQuestion(asked), onWait });
       } catch (error) {
         if (error instanceof Stopped && run.made.options.cancelWhenStopped && (await this.#abandon(run))) throw new Stopped(run.approvalId, { cause: error.cause }, true);
         throw error;

@@ -35,6 +35,8 @@ export interface WaitOptions {
    * when it returns, or what it returns resolves; an error of it ends the wait.
    */
   onQuestion?: ((approval: Approval) => void | Promise<void>) | undefined;
+  /** Is told once, if people still have to decide, how the approval stands. */
+  onWait?: ((approval: Approval) => void) | undefined;
 }
 
 interface Ask {
@@ -104,7 +106,7 @@ export class Requests {
     options.signal?.addEventListener("abort", abort, { once: true });
     const timer = options.timeoutMs === undefined ? undefined : setTimeout(() => end.abort(new Error("the time is over")), options.timeoutMs);
     try {
-      return await this.#wait(approvalId, end.signal, new Questions(options.onQuestion));
+      return await this.#wait(approvalId, end.signal, new Listeners(options));
     } catch (error) {
       if (error instanceof OwnError) throw error.error;
       throw end.signal.aborted ? new Stopped(approvalId, { cause: end.signal.reason }) : error;
@@ -114,13 +116,13 @@ export class Requests {
     }
   }
 
-  async #wait(approvalId: string, signal: AbortSignal, questions: Questions): Promise<Approval> {
+  async #wait(approvalId: string, signal: AbortSignal, told: Listeners): Promise<Approval> {
     let streams = 2, seen = "", pause = this.#firstPause;
     for (;;) {
       let asked = 0;
       try {
         if (streams > 0) {
-          const { approval, fruitful } = await this.#follow(approvalId, signal, questions);
+          const { approval, fruitful } = await this.#follow(approvalId, signal, told);
           if (approval) return approval;
           streams = fruitful ? 2 : streams - 1;
           if (fruitful) pause = this.#firstPause;
@@ -128,7 +130,7 @@ export class Requests {
           const began = Date.now();
           const { approval, tag, after } = await this.#hold(approvalId, seen, signal);
           if (approval?.final) return approval;
-          if (approval) await questions.see(approval);
+          if (approval) await told.see(approval);
           // It was not held long: the next one comes no sooner than the server asks for.
           if (!tag || tag === seen) await sleep(after * 1000 - (Date.now() - began), signal);
           seen = tag;
@@ -145,7 +147,7 @@ export class Requests {
   }
 
   /** Reads the stream: the approval once it is final, and whether anything was said at all. */
-  async #follow(approvalId: string, signal: AbortSignal, questions: Questions): Promise<{ approval?: Approval; fruitful: boolean }> {
+  async #follow(approvalId: string, signal: AbortSignal, told: Listeners): Promise<{ approval?: Approval; fruitful: boolean }> {
     const silence = new Silence(signal, SILENCE);
     let fruitful = false;
     try {
@@ -166,7 +168,7 @@ export class Requests {
         if (message.event !== "approval" || approval.id !== approvalId) continue;
         fruitful = true;
         if (approval.final) return { approval, fruitful };
-        await questions.see(approval);
+        await told.see(approval);
       }
     } catch (error) {
       if (error instanceof OwnError || error instanceof Problem || error instanceof Unreachable || signal.aborted) throw error; // else it broke off
@@ -281,21 +283,27 @@ export class Requests {
   }
 }
 
-/** Tells of each question of a reviewer once. */
-class Questions {
-  readonly #tell: WaitOptions["onQuestion"];
-  #told = "";
+/** Tells that it waits, and of each question of a reviewer, once. */
+class Listeners {
+  readonly #onQuestion: WaitOptions["onQuestion"];
+  #onWait: WaitOptions["onWait"];
+  #asked = "";
 
-  constructor(tell: WaitOptions["onQuestion"]) {
-    this.#tell = tell;
+  constructor(options: WaitOptions) {
+    this.#onQuestion = options.onQuestion;
+    this.#onWait = options.onWait;
   }
 
+  /** Tells of an approval that is not over. */
   async see(approval: Approval): Promise<void> {
-    const asked = JSON.stringify(approval.raw["question"]);
-    if (!this.#tell || !approval.question || asked === this.#told) return;
-    this.#told = asked;
     try {
-      await this.#tell(approval);
+      const tell = this.#onWait;
+      this.#onWait = undefined;
+      tell?.(approval);
+      const asked = JSON.stringify(approval.raw["question"]);
+      if (!this.#onQuestion || !approval.question || asked === this.#asked) return;
+      this.#asked = asked;
+      await this.#onQuestion(approval);
     } catch (error) {
       throw new OwnError(error);
     }

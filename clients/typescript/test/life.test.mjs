@@ -248,6 +248,19 @@ test("resume", async (t) => {
   }
 });
 
+test("what an earlier start left waiting says so, once, while it does", async (t) => {
+  for (const [states, want] of [[[PENDING, PENDING, APPROVED], ["pending"]], [[APPROVED], []]]) {
+    for (const again of [(hp, { pay }) => pay({ amount: 1 }, { key: "c" }), (hp) => hp.unfinished()[0].resume()]) {
+      const server = await serve(t, says(202, WAITING), says(200, PENDING), problem(403, "no_more"), followed(...states), says(200, REDEEMED), OK), told = [];
+      const hp = client(server, { journal: journalOf(t), onWait: (approval) => told.push(approval.status) }), guarded = tool(hp);
+      await assert.rejects(guarded.pay({ amount: 1 }, { key: "c" }), { code: "no_more" });
+      told.length = 0;
+      assert.equal(await again(hp, guarded), "paid");
+      assert.deepEqual(told, want);
+    }
+  }
+});
+
 test("a kill switch can be waited out", async (t) => {
   const stopped = problem(423, "kill_switch"), journal = journalOf(t, PROPOSED, WAITS, REDEEMS);
   const server = await serve(t, stopped, says(200, APPROVED), followed(APPROVED), stopped, stopped, says(200, APPROVED), followed(APPROVED), says(200, REDEEMED), OK);
