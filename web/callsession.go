@@ -202,7 +202,7 @@ func (h *sessionHandler) voteOne(r *http.Request, p engine.Person, row views.Ses
 	}
 	after, err := h.votes.Vote(r.Context(), v, nil)
 	if result.Text, result.Good, err = voteResult(v.Approve, after, err); err != nil {
-		h.site.logger.ErrorContext(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
+		h.site.logFailure(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
 	}
 	return result
 }

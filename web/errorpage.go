@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -25,8 +26,13 @@ type commentedError struct {
 func (e commentedError) Unwrap() error { return e.error }
 
 // fail shows an error as a page: what a person can do something about as what
-// it is, anything else as an outage, in which nothing was decided.
+// it is, anything else as an outage, in which nothing was decided. Who has hung up is shown
+// nothing: what was begun for them ended with that, and is no outage.
 func (s *site) fail(w http.ResponseWriter, r *http.Request, p engine.Person, err error) {
+	if hungUp(r.Context()) {
+		w.WriteHeader(statusClientGone)
+		return
+	}
 	if !errors.Is(err, errNotRendered) {
 		status, m := s.failure(w, r, p, err)
 		err = s.render(w, r, status, views.MessagePage(m))
@@ -74,6 +80,18 @@ func (s *site) failure(w http.ResponseWriter, r *http.Request, p engine.Person, 
 	}
 	retryAfter(w, refusal)
 	return httpstatus.Of(refusal.Kind), m
+}
+
+func hungUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
+// statusClientGone is what the logs and figures say of who hung up, as for the API.
+const statusClientGone = 499
+
+// logFailure logs what failed, but for a request whose caller has hung up.
+func (s *site) logFailure(ctx context.Context, what string, details ...any) {
+	if !hungUp(ctx) {
+		s.logger.ErrorContext(ctx, what, details...)
+	}
 }
 
 func heading(refusal *access.Refusal) string {
@@ -138,6 +156,10 @@ func parent(r *http.Request) string {
 
 // renderJSON answers a script.
 func (s *site) renderJSON(w http.ResponseWriter, r *http.Request, body any, err error) {
+	if err != nil && hungUp(r.Context()) {
+		w.WriteHeader(statusClientGone)
+		return
+	}
 	status := http.StatusOK
 	var refusal *access.Refusal
 	err = access.FromStore(err)

@@ -146,7 +146,7 @@ func (s *site) stakes(ctx context.Context, from Listed, listed []approval.Approv
 	}
 	told, err := from.Stakes(ctx, listed)
 	if err != nil { // the rows have their reasons, and can be opened
-		s.logger.ErrorContext(ctx, "what is at stake not read", "error", err)
+		s.logFailure(ctx, "what is at stake not read", "error", err)
 	}
 	return told
 }
@@ -174,7 +174,7 @@ func (h *inboxHandler) names(ctx context.Context, page gate.InboxPage, tasks gat
 func (h *inboxHandler) groups(ctx context.Context, rows []gate.InboxRow) map[string]gate.GroupStakes {
 	told, err := h.inbox.Groups(ctx, rows)
 	if err != nil { // the rows lead to the calls
-		h.site.logger.ErrorContext(ctx, "what is at stake with groups not read", "error", err)
+		h.site.logFailure(ctx, "what is at stake with groups not read", "error", err)
 	}
 	return told
 }
