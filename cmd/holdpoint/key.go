@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdpoint/engine/shellword"
 	"holdpoint/engine/token"
 	"holdpoint/internal/admin"
 )
@@ -59,14 +60,30 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
+	known, err := a.Registry.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
 	key, text, err := a.Keys.Create(ctx, by, admin.NewKey{
 		Kind: k.Kind, Agent: k.Agent, Person: k.Person, Label: k.Label, MaxState: k.MaxState, Scopes: k.Scope, ExpiresIn: k.ExpiresIn, AgentName: k.Name, AgentOwner: k.Owner,
 	})
 	if err != nil {
 		return plain(err)
 	}
+	if _, registered := known.Agents[k.Agent]; !registered && k.Agent != "" {
+		fmt.Fprintln(terminalError, k.newAgent())
+	}
 	fmt.Fprintf(terminal, "created %s, kind %s, for %s, may claim at most %q\nkey (shown only now): %s\n", key.ID, key.Kind, strings.Join(key.Scopes, ", "), key.MaxState, text)
 	return nil
+}
+
+// newAgent says that the key's agent was not known: perhaps its name was meant otherwise.
+func (k *keyCreate) newAgent() string {
+	text := fmt.Sprintf("the agent %q was not registered, and is now, with this key", k.Agent)
+	if k.Owner == "" {
+		text += "; nobody answers for it yet: " + k.command("agent set "+shellword.Quote(k.Agent)+" --owner EMAIL")
+	}
+	return text
 }
 
 type keyRevoke struct {
