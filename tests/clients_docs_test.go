@@ -144,7 +144,7 @@ func TestClientsExamples(t *testing.T) {
 		examples := clientExamples
 		switch language {
 		case "shell":
-			examples = []clientExample{{"requests", "send_payment", "paid 12.50 to Paper & Pens Ltd."}}
+			examples = []clientExample{{"requests", "send_payment", "paid 12.5 to Paper & Pens Ltd."}}
 		case "temporal":
 			examples = []clientExample{{"example", "SendPayment", "paid 12.50 to Paper & Pens Ltd."}}
 		}
@@ -170,6 +170,30 @@ func TestClientsExamples(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRequestsByCurlPayWhatWasApproved: a reviewer has changed the arguments.
+func TestRequestsByCurlPayWhatWasApproved(t *testing.T) {
+	needs(t, "curl")
+	needs(t, "jq")
+	d := onCalled(t)
+	agent := newClientAgent(t, d, clientLanguage{})
+	agent.apart()
+	cmd := exec.Command("sh", "../clients/shell/examples/requests.sh")
+	cmd.Env = environment("HOLDPOINT_URL="+d.URL, "HOLDPOINT_API_KEY="+agent.client.key)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	endsBy(t, cmd)
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	edited := map[string]any{"amount": 7.25, "to": "Paper & Pens Ltd."}
+	d.reviewer(t, 0).approve(d.reviewer(t, 1).edit(agent.opened("send_payment&status=pending"), edited).want(t, 200).approval(t))
+	if err := cmd.Wait(); err != nil || strings.TrimSpace(out.String()) != "paid 7.25 to Paper & Pens Ltd." {
+		t.Errorf("%v\n%s%s", err, &out, &errs)
 	}
 }
 
