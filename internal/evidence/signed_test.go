@@ -113,3 +113,34 @@ func TestStrangersVerifySignatures(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// TestStrangersVerifyPacks: so does what docs/evidence.md says of packs, and it finds what was changed.
+func TestStrangersVerifyPacks(t *testing.T) {
+	if exec.CommandContext(t.Context(), "python3", "-c", "import cryptography").Run() != nil {
+		t.Skip("python3 has no cryptography")
+	}
+	page, err := os.ReadFile("../../docs/evidence.md")
+	must(t, err)
+	_, program, found := strings.Cut(string(page), "```python\n")
+	program, _, ended := strings.Cut(program, "```\n")
+	if !found || !ended {
+		t.Fatal("the page has no such program")
+	}
+	h := newHarness(t)
+	pack := h.pack(evidence.Request{ApprovalID: h.signed()})
+	key, file := filepath.Join(t.TempDir(), "log-key.pub"), filepath.Join(t.TempDir(), "evidence.html")
+	must(t, os.WriteFile(key, []byte(h.key), 0o600))
+	for _, c := range []struct{ was, is, want string }{
+		{"", "", "pages, 1 cards and"},
+		{"<h1>", "<h1>No ", "the pages are not those that were written"},
+		{`"type":"vote"`, `"type":"cote"`, "is not in the signed log"},
+		{`\u003cdiv class=\"seen\"`, `\u003cdiv class=\"sean\"`, "a card is not one that the log names"},
+		{"</body>", "<p>More</p></body>", "this is no evidence pack"},
+	} {
+		must(t, os.WriteFile(file, []byte(strings.Replace(pack, c.was, c.is, 1)), 0o600))
+		out, err := exec.CommandContext(t.Context(), "python3", "-c", program, file, key).CombinedOutput()
+		if good := c.was == ""; good != (err == nil) || !strings.Contains(string(out), c.want) {
+			t.Errorf("%q: %v: %s", c.is, err, out)
+		}
+	}
+}
