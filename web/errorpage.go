@@ -118,6 +118,8 @@ func heading(refusal *access.Refusal) string {
 		return "This is not yours to decide"
 	case http.StatusConflict, http.StatusGone:
 		return "This has changed"
+	case http.StatusRequestEntityTooLarge:
+		return "That is too long"
 	case http.StatusTooManyRequests:
 		return "Too many requests"
 	}

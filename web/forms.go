@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -57,7 +58,7 @@ func readFormOf(w http.ResponseWriter, r *http.Request, limit int64) error {
 	err := parse()
 	var tooBig *http.MaxBytesError
 	if errors.As(err, &tooBig) {
-		return &access.Refusal{Kind: access.TooLarge, Code: "body_too_large", Detail: "That is more than this form takes."}
+		return &access.Refusal{Kind: access.TooLarge, Code: "body_too_large", Detail: fmt.Sprintf("This form takes %s kB in all, and what was sent is more. Nothing was done. Go back in your browser, shorten it, and send it again.", views.Thousands(int(tooBig.Limit/1000)))}
 	}
 	if err != nil {
 		return &access.Refusal{Kind: access.Malformed, Code: "bad_form", Detail: "The form could not be read."}

@@ -102,7 +102,7 @@ func TestInvalidVoteForms(t *testing.T) {
 		}
 	}
 	c.do("POST", "/approvals/apr_1/votes?"+good.Encode(), url.Values{}).want(t, http.StatusUnprocessableEntity)
-	c.do("POST", "/approvals/apr_1/votes", url.Values{"comment": {strings.Repeat("a", maxForm)}}).want(t, http.StatusRequestEntityTooLarge)
+	c.do("POST", "/approvals/apr_1/votes", url.Values{"comment": {strings.Repeat("a", maxForm)}}).want(t, http.StatusRequestEntityTooLarge, "That is too long", "takes 65 kB in all", "Nothing was done")
 	c.do("POST", "/approvals/apr_1/votes", good, "Content-Type", "text/plain").want(t, http.StatusUnsupportedMediaType)
 	if len(c.m.votes) != 0 {
 		t.Errorf("votes: %+v", c.m.votes)
