@@ -37,7 +37,7 @@ func proves(key string, env []string, from ...string) error {
 		append([]string{"audit", "export", "-o", file, "-q"}, from...), {"audit", "verify", file, "--key", key, "-q"},
 	} {
 		cmd := exec.CommandContext(ctx, binaryPath(), args...)
-		cmd.Env = environment(env...)
+		cmd.Env = commandEnv(env...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("its audit log is not in order: %s: %w\n%s", strings.Join(args, " "), err, out)
 		}

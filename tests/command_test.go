@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,8 @@ func TestCommands(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("WITH_DEV", devBinary(t))
+			env.Setenv("GOGC", strconv.Itoa(seldomCollected))
 			env.Setenv("DEV", d.dir)
 			env.Setenv("OWNER_URL", d.OwnerURL)
 			env.Setenv("UNIQUE", newID("u"))

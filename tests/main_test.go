@@ -7,12 +7,14 @@
 package tests
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +30,15 @@ var (
 	made = flag.String("holdpoint", "", "test this binary instead of building one")
 	keep = flag.Bool("keep", false, "keep the directories of the programs that were started")
 )
+
+// seldomCollected is the GOGC of what runs briefly: these tests, and commands, a
+// third of whose start was the collector. Servers set their own.
+const seldomCollected = 400
+
+// commandEnv is the environment of a command that ends by itself.
+func commandEnv(more ...string) []string {
+	return environment(append([]string{"GOGC=" + strconv.Itoa(seldomCollected)}, more...)...)
+}
 
 // rounds is how often a race is run.
 func rounds() int {
@@ -46,6 +57,9 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(seldomCollected)
+	}
 	// -parallel is of the tests with programs of their own. Those that wait for their
 	// turn would take the places of those whose turn it is.
 	parallel := flag.Lookup("test.parallel").Value
@@ -131,10 +145,12 @@ func (q *queue) turn(t *testing.T) {
 	}
 }
 
-// built is the binary under test, made when the first test asks for it.
+// built is the program under test, made when the first test asks for it: with "dev", and
+// as it is in production, without. The second starts in half the time, and is what serves,
+// works and is called a thousand times in these tests.
 var built struct {
 	once sync.Once
-	done chan struct{} // closed when it is there, or err says why not
+	done chan struct{} // closed when both are there, or err says why not
 	dir  string
 	data string // for what programs keep
 	err  error
@@ -162,34 +178,36 @@ func makeProgram() (err error) {
 	if err = os.Chmod(built.dir, 0o755); err != nil || *made != "" {
 		return err
 	}
-	args := []string{"build", "-ldflags=-s -w", "-o", filepath.Join(built.dir, "holdpoint")}
-	if *race {
-		args = append(args, "-race")
-	}
-	if out, err := exec.Command("go", append(args, "holdpoint/cmd/holdpoint")...).CombinedOutput(); err != nil {
-		return fmt.Errorf("build the program: %w\n%s", err, out)
+	for path, more := range map[string][]string{devPath(): nil, binaryPath(): {"-tags", "nodev"}} {
+		args := append([]string{"build", "-ldflags=-s -w", "-o", path}, more...)
+		if *race {
+			args = append(args, "-race")
+		}
+		if out, err := exec.Command("go", append(args, "holdpoint/cmd/holdpoint")...).CombinedOutput(); err != nil {
+			return fmt.Errorf("build the program: %w\n%s", err, out)
+		}
 	}
 	return nil
 }
 
-// binary is the path of the program, once it is there.
-func binary(t testing.TB) string {
+// binary is the path of the program as it is in production, once it is there.
+func binary(t testing.TB) string { t.Helper(); waitBuilt(t); return binaryPath() }
+
+// devBinary is the path of the program with "dev", once it is there.
+func devBinary(t testing.TB) string { t.Helper(); waitBuilt(t); return devPath() }
+
+func waitBuilt(t testing.TB) {
 	t.Helper()
 	build()
 	<-built.done
 	if built.err != nil {
 		t.Fatal(built.err)
 	}
-	return binaryPath()
 }
 
-// binaryPath is where the program is, once it is there.
-func binaryPath() string {
-	if *made != "" {
-		return *made
-	}
-	return filepath.Join(built.dir, "holdpoint")
-}
+// binaryPath and devPath are where the programs are, once they are there.
+func binaryPath() string { return cmp.Or(*made, filepath.Join(built.dir, "holdpoint")) }
+func devPath() string    { return cmp.Or(*made, filepath.Join(built.dir, "dev", "holdpoint")) }
 
 // environment is the present one without settings of ours, and with more.
 func environment(more ...string) []string {

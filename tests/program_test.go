@@ -277,7 +277,7 @@ var starting = make(chan struct{}, 3)
 // and its database must hold no broken promise.
 func startDev(t testing.TB, edit func(*devOptions)) *dev {
 	t.Helper()
-	o := devOptions{bin: binary(t)}
+	o := devOptions{bin: devBinary(t)}
 	if edit != nil {
 		edit(&o)
 	}
@@ -376,7 +376,7 @@ func launchShared(name string) func(bin string) (*dev, error) {
 func (s *sharedDev) use(t *testing.T, launch func(bin string) (*dev, error)) *dev {
 	t.Helper()
 	s.turn(t)
-	if bin := binary(t); s.dev == nil && s.err == nil {
+	if bin := devBinary(t); s.dev == nil && s.err == nil {
 		starting <- struct{}{}
 		s.dev, s.err = launch(bin)
 		<-starting
@@ -447,8 +447,12 @@ func cli(t testing.TB, env []string, stdin string, args ...string) command {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary(t), args...)
-	cmd.Env = environment(env...)
+	bin := binary(t)
+	if len(args) > 0 && args[0] == "dev" {
+		bin = devBinary(t)
+	}
+	cmd := exec.CommandContext(ctx, bin, args...)
+	cmd.Env = commandEnv(env...)
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.WaitDelay = 10 * time.Second // what it started may still hold its output
 	var out, errs bytes.Buffer

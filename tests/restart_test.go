@@ -385,7 +385,7 @@ func TestRunsAsAnOrdinaryUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(dir, "holdpoint")
-	if err := copyFile(binary(t), bin); err != nil {
+	if err := copyFile(devBinary(t), bin); err != nil {
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "data")

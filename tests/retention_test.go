@@ -78,7 +78,7 @@ func TestRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeSettings(t, d, briefly)
-	if _, err := launchDev(binary(t), devOptions{dir: d.dir}); err == nil || !strings.Contains(err.Error(), "retention: 1s is below the database's floor of 72h0m0s") {
+	if _, err := launchDev(devBinary(t), devOptions{dir: d.dir}); err == nil || !strings.Contains(err.Error(), "retention: 1s is below the database's floor of 72h0m0s") {
 		t.Fatalf("below the floor it starts: %v", err)
 	}
 	writeSettings(t, d, keepAll)
