@@ -201,8 +201,8 @@ func (h *sessionHandler) voteOne(r *http.Request, p engine.Person, row views.Ses
 		}
 	}
 	after, err := h.votes.Vote(r.Context(), v, nil)
-	if result.Text, result.Good, err = voteResult(v.Approve, after, err); err != nil {
-		h.site.logFailure(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
+	if result.Text, result.Good, err = voteResult(v.Approve, after, err); err != nil && !hungUp(r.Context()) {
+		h.site.logger.ErrorContext(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
 	}
 	return result
 }

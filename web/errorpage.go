@@ -87,13 +87,6 @@ func hungUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canc
 // statusClientGone is what the logs and figures say of who hung up, as for the API.
 const statusClientGone = 499
 
-// logFailure logs what failed, but for a request whose caller has hung up.
-func (s *site) logFailure(ctx context.Context, what string, details ...any) {
-	if !hungUp(ctx) {
-		s.logger.ErrorContext(ctx, what, details...)
-	}
-}
-
 func heading(refusal *access.Refusal) string {
 	if refusal.Code == notShown {
 		return "There is more to read first"

@@ -145,8 +145,8 @@ func (s *site) stakes(ctx context.Context, from Listed, listed []approval.Approv
 		return nil
 	}
 	told, err := from.Stakes(ctx, listed)
-	if err != nil { // the rows have their reasons, and can be opened
-		s.logFailure(ctx, "what is at stake not read", "error", err)
+	if err != nil && !hungUp(ctx) { // the rows have their reasons, and can be opened
+		s.logger.ErrorContext(ctx, "what is at stake not read", "error", err)
 	}
 	return told
 }
@@ -173,8 +173,8 @@ func (h *inboxHandler) names(ctx context.Context, page gate.InboxPage, tasks gat
 // groups reads what is at stake with rows that stand for several calls.
 func (h *inboxHandler) groups(ctx context.Context, rows []gate.InboxRow) map[string]gate.GroupStakes {
 	told, err := h.inbox.Groups(ctx, rows)
-	if err != nil { // the rows lead to the calls
-		h.site.logFailure(ctx, "what is at stake with groups not read", "error", err)
+	if err != nil && !hungUp(ctx) { // the rows lead to the calls
+		h.site.logger.ErrorContext(ctx, "what is at stake with groups not read", "error", err)
 	}
 	return told
 }
