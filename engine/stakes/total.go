@@ -48,12 +48,17 @@ func Split(amount string) (number, currency string) {
 func Grouped(number string) string { return grouped(number) }
 
 // Total adds amounts as sentences have them (Sentence.Amount), each currency on its own,
-// exactly. without is how many of them are no amounts.
-func Total(amounts []string) (totals []string, without int) {
+// exactly. without is how many of them are no amounts, unnamed how many name no currency:
+// those may be of several, and are added to nothing.
+func Total(amounts []string) (totals []string, without, unnamed int) {
 	sums := map[string]*Sum{}
 	var codes []string
 	for _, amount := range amounts {
 		number, code := Split(amount)
+		if _, ok := ParseNumber(number); ok && code == "" {
+			unnamed++
+			continue
+		}
 		s := sums[code]
 		if s == nil {
 			s = &Sum{}
@@ -68,9 +73,9 @@ func Total(amounts []string) (totals []string, without int) {
 	}
 	slices.Sort(codes)
 	for _, code := range codes {
-		totals = append(totals, strings.TrimSuffix(grouped(sums[code].String())+" "+code, " "))
+		totals = append(totals, grouped(sums[code].String())+" "+code)
 	}
-	return totals, without
+	return totals, without, unnamed
 }
 
 // Ranges are the least and the largest of amounts as sentences have them, each currency on its

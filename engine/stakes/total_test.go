@@ -28,22 +28,23 @@ func TestLarger(t *testing.T) {
 
 func TestTotal(t *testing.T) {
 	for _, test := range []struct {
-		amounts []string
-		want    []string
-		without int
+		amounts          []string
+		want             []string
+		without, unnamed int
 	}{
-		{nil, nil, 0},
-		{[]string{"", ""}, nil, 2},
-		{[]string{"0.10 EUR", "0.20 EUR"}, []string{"0.30 EUR"}, 0},
-		{[]string{"1,250.00 EUR", "12 eur", "3 USD", ""}, []string{"1,262.00 EUR", "3 USD"}, 1},
-		{[]string{"-5.25 EUR", "5 EUR"}, []string{"-0.25 EUR"}, 0},
-		{[]string{"12", "8"}, []string{"20"}, 0},
-		{[]string{"1e9 EUR", "1/2 EUR", "0x10 EUR", "1_0 EUR"}, nil, 4},
-		{[]string{"99,999,999,999,999,999,999.99 EUR", "0.01 EUR"}, []string{"100,000,000,000,000,000,000.00 EUR"}, 0},
+		{nil, nil, 0, 0},
+		{[]string{"", ""}, nil, 2, 0},
+		{[]string{"0.10 EUR", "0.20 EUR"}, []string{"0.30 EUR"}, 0, 0},
+		{[]string{"1,250.00 EUR", "12 eur", "3 USD", ""}, []string{"1,262.00 EUR", "3 USD"}, 1, 0},
+		{[]string{"-5.25 EUR", "5 EUR"}, []string{"-0.25 EUR"}, 0, 0},
+		{[]string{"12", "8"}, nil, 0, 2}, // perhaps of two currencies
+		{[]string{"12", "8 EUR", "", "1,000"}, []string{"8 EUR"}, 1, 2},
+		{[]string{"1e9 EUR", "1/2 EUR", "0x10 EUR", "1_0 EUR", "0x10"}, nil, 5, 0},
+		{[]string{"99,999,999,999,999,999,999.99 EUR", "0.01 EUR"}, []string{"100,000,000,000,000,000,000.00 EUR"}, 0, 0},
 	} {
-		got, without := Total(test.amounts)
-		if !slices.Equal(got, test.want) || without != test.without {
-			t.Errorf("%q: %q and %d without, want %q and %d", test.amounts, got, without, test.want, test.without)
+		got, without, unnamed := Total(test.amounts)
+		if !slices.Equal(got, test.want) || without != test.without || unnamed != test.unnamed {
+			t.Errorf("%q: %q, %d without and %d unnamed, want %q, %d and %d", test.amounts, got, without, unnamed, test.want, test.without, test.unnamed)
 		}
 	}
 }

@@ -190,25 +190,31 @@
   const boxes = [...document.querySelectorAll("[data-sum]")];
   const total = (amounts) => {
     const sums = new Map();
-    let without = 0;
+    let [without, unnamed] = [0, 0];
     for (const amount of amounts) {
       const [, sign, whole, fraction = "", code] = /^(-?)([\d,]+)(?:\.(\d+))?(?: (.+))?$/.exec(amount) || [];
       if (whole === undefined) {
         without++;
         continue;
       }
-      const known = sums.get((code || "").toUpperCase()) || { value: 0n, digits: 0 };
+      if (!code) {
+        unnamed++; // perhaps of several currencies
+        continue;
+      }
+      const known = sums.get(code.toUpperCase()) || { value: 0n, digits: 0 };
       const digits = Math.max(known.digits, fraction.length);
       const value = BigInt(sign + whole.replaceAll(",", "") + fraction.padEnd(digits, "0"));
-      sums.set((code || "").toUpperCase(), { value: known.value * 10n ** BigInt(digits - known.digits) + value, digits });
+      sums.set(code.toUpperCase(), { value: known.value * 10n ** BigInt(digits - known.digits) + value, digits });
     }
     const texts = [...sums].sort().map(([code, { value, digits }]) => {
       const all = String(value < 0n ? -value : value).padStart(digits + 1, "0");
       const whole = all.slice(0, all.length - digits).replace(/\B(?=(\d{3})+$)/g, ",");
-      return `${value < 0n ? "-" : ""}${whole}${digits ? "." + all.slice(-digits) : ""} ${code}`.trim();
+      return `${value < 0n ? "-" : ""}${whole}${digits ? "." + all.slice(-digits) : ""} ${code}`;
     });
-    if (!texts.length) return "";
-    return ` · ${texts.join(" + ")} in all${without ? `, and ${without} without an amount` : ""}`;
+    const parts = texts.length ? [`${texts.join(" + ")} in all`] : [];
+    if (unnamed) parts.push(`${unnamed} ${unnamed === 1 ? "amount" : "amounts"} without a currency`);
+    if (without && parts.length) parts.push(`${without} without an amount`);
+    return parts.length ? ` · ${parts.join(", and ")}` : "";
   };
   const add = () => {
     const on = boxes.filter((box) => box.checked);

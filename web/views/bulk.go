@@ -122,12 +122,16 @@ func sumOf(rows []BulkRow) (calls, total string) {
 	for i, row := range rows {
 		amounts[i] = row.Stakes.Amount
 	}
-	totals, without := stakes.Total(amounts)
-	if total = strings.Join(totals, " + "); total != "" {
-		total += " in all"
-		if without > 0 {
-			total += ", and " + Thousands(without) + " without an amount"
-		}
+	totals, without, unnamed := stakes.Total(amounts)
+	var parts []string
+	if len(totals) > 0 {
+		parts = append(parts, strings.Join(totals, " + ")+" in all")
 	}
-	return Plural(len(rows), "call", "calls"), total
+	if unnamed > 0 {
+		parts = append(parts, Plural(unnamed, "amount", "amounts")+" without a currency")
+	}
+	if without > 0 && len(parts) > 0 {
+		parts = append(parts, Thousands(without)+" without an amount")
+	}
+	return Plural(len(rows), "call", "calls"), strings.Join(parts, ", and ")
 }
