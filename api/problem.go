@@ -65,7 +65,7 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 		a.Logger.WarnContext(r.Context(), "the event store is unavailable", "error", err)
 		return &failure{
 			Status: http.StatusServiceUnavailable, Code: "store_unavailable", RetryAfter: time.Second,
-			Detail: "The event store cannot be written. Nothing has been granted; try again.",
+			Detail: "The event store cannot be read or written just now. Nothing has been granted; try again.",
 		}
 	}
 	a.Logger.ErrorContext(r.Context(), "a request failed", "route", r.Pattern, "error", err)
