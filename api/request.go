@@ -17,6 +17,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/httpstatus"
 	"holdpoint/internal/identity"
 )
 
@@ -297,9 +298,6 @@ func (a *API) request(c *call, body canon.Value) (*access.Request, error) {
 	}, nil
 }
 
-// statusClientGone is the status of an answer that nobody waits for any more.
-const statusClientGone = 499
-
 // answer runs an operation that may be repeated and writes what render makes
 // of its result.
 func answer[T any](a *API, c *call, body canon.Value, do func(*access.Idempotency[T]) (T, error), render func(T) (access.Reply, error)) error {
@@ -350,7 +348,7 @@ func replyOnce[T any](a *API, c *call, request *access.Request, do func(*access.
 		if f := a.failureOf(c.r, err); f != nil {
 			return f.reply()
 		}
-		return access.Reply{Status: statusClientGone} // nobody reads it
+		return access.Reply{Status: httpstatus.ClientGone} // nobody reads it
 	}
 	var once *access.Idempotency[T]
 	if request != nil {

@@ -30,7 +30,7 @@ func (e commentedError) Unwrap() error { return e.error }
 // nothing: what was begun for them ended with that, and is no outage.
 func (s *site) fail(w http.ResponseWriter, r *http.Request, p engine.Person, err error) {
 	if hungUp(r.Context()) {
-		w.WriteHeader(statusClientGone)
+		w.WriteHeader(httpstatus.ClientGone)
 		return
 	}
 	if !errors.Is(err, errNotRendered) {
@@ -83,9 +83,6 @@ func (s *site) failure(w http.ResponseWriter, r *http.Request, p engine.Person, 
 }
 
 func hungUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
-
-// statusClientGone is what the logs and figures say of who hung up, as for the API.
-const statusClientGone = 499
 
 func heading(refusal *access.Refusal) string {
 	if refusal.Code == notShown {
@@ -152,7 +149,7 @@ func parent(r *http.Request) string {
 // renderJSON answers a script.
 func (s *site) renderJSON(w http.ResponseWriter, r *http.Request, body any, err error) {
 	if err != nil && hungUp(r.Context()) {
-		w.WriteHeader(statusClientGone)
+		w.WriteHeader(httpstatus.ClientGone)
 		return
 	}
 	status := http.StatusOK

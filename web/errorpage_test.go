@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"holdpoint/engine"
+	"holdpoint/internal/httpstatus"
 )
 
 // brokenOff answers nobody: as a database does whose caller has left, or that is away.
@@ -43,7 +44,7 @@ func TestWhoHungUpIsNoOutage(t *testing.T) {
 		status int
 		log    string
 	}{
-		"gone":  {gone, statusClientGone, ""},
+		"gone":  {gone, httpstatus.ClientGone, ""},
 		"there": {t.Context(), http.StatusServiceUnavailable, "level=ERROR"},
 	} {
 		log.Reset()

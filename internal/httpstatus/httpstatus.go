@@ -8,6 +8,10 @@ import (
 	"holdpoint/internal/access"
 )
 
+// ClientGone is the status of an answer that nobody waits for any more: who asked has hung up.
+// Logs and figures have it; no caller sees it.
+const ClientGone = 499
+
 // Of is the status of an answer that is a refusal of this kind.
 func Of(k access.Kind) int {
 	switch k {
