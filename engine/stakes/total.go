@@ -55,21 +55,18 @@ func Total(amounts []string) (totals []string, without, unnamed int) {
 	var codes []string
 	for _, amount := range amounts {
 		number, code := Split(amount)
-		if _, ok := ParseNumber(number); ok && code == "" {
-			unnamed++
-			continue
-		}
-		s := sums[code]
-		if s == nil {
-			s = &Sum{}
-		}
-		if !s.Add(number) {
+		if _, ok := ParseNumber(number); !ok {
 			without++
 			continue
 		}
-		if sums[code] == nil {
-			sums[code], codes = s, append(codes, code)
+		if code == "" {
+			unnamed++
+			continue
 		}
+		if sums[code] == nil {
+			sums[code], codes = &Sum{}, append(codes, code)
+		}
+		sums[code].Add(number)
 	}
 	slices.Sort(codes)
 	for _, code := range codes {
